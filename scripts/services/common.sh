@@ -199,7 +199,8 @@ do_start() {
 
 do_stop() {
     state_load || { say "not there: $SVC_DIR"; return 0; }
-    local was=${SVC_PID:-}
+    local was=
+    if svc_running; then was=$SVC_PID; fi
     if ((KEEP)); then
         svc_end "${STOP_SIGNALS[@]}"
         say "stopped${was:+ (pid $was)}; data kept in $SVC_HOME"
