@@ -85,7 +85,7 @@ proc_is() { # proc_is PID START MARK
     state=$(proc_stat "$1" 1) || return 1
     [[ $state != Z && $state != X && $(proc_start "$1") == "$2" ]] || return 1
     [[ -z $3 ]] && return 0
-    tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null | grep -qF -- "$3"
+    tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null | grep -F -- "$3" >/dev/null
 }
 
 proc_children() { # prints "pid start" of each child
