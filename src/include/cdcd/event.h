@@ -1,0 +1,120 @@
+/*
+ * event: one change, in the common form; cell: one value of it.
+ *
+ * Both live in the arena of the batch that they were appended to.
+ */
+#ifndef CDCD_EVENT_H
+#define CDCD_EVENT_H
+
+#include "schema.h"
+
+enum cdcd_cell_kind {
+    CDCD_C_NULL = 0,
+    CDCD_C_ABSENT,    /* the log does not carry this column; never NULL */
+    CDCD_C_UNCHANGED, /* value not sent since unchanged (PostgreSQL TOAST); never NULL */
+    CDCD_C_BOOL,      /* i: 0 or 1 */
+    CDCD_C_INT,       /* i */
+    CDCD_C_UINT,      /* u */
+    CDCD_C_FLOAT,     /* ptr,len: shortest decimal text that reads back the same, as the source
+                         prints it ("1e+300", "-0"), or "NaN", "Infinity", "-Infinity" */
+    CDCD_C_DECIMAL,   /* ptr,len: [-]digits[.digits], or "NaN", "Infinity", "-Infinity" */
+    CDCD_C_TEXT,      /* ptr,len: UTF-8 */
+    CDCD_C_BYTES,     /* ptr,len */
+    CDCD_C_DATE,      /* i: days since 1970-01-01, proleptic Gregorian; see inf */
+    CDCD_C_TIME,      /* i: microseconds since midnight, 24:00:00 is 86400000000; may be negative
+                         or longer than a day (MySQL) */
+    CDCD_C_TIMESTAMP, /* i: seconds since 1970-01-01T00:00:00Z; len: nanoseconds 0..999999999 */
+    CDCD_C_INTERVAL,  /* iv: months, days, microseconds, each with its own sign */
+    CDCD_C_LIST,      /* cells,len */
+    CDCD_C_MAP,       /* cells,len: key, value, key, value...; keys TEXT, values TEXT or NULL */
+    CDCD_C_GEOM,      /* ptr,len: well-known binary; srid in aux (0 = none) */
+};
+
+struct cdcd_interval {
+    int32_t months, days;
+    int64_t micros;
+};
+
+struct cdcd_cell {
+    uint8_t kind;
+    int8_t inf; /* DATE, TIMESTAMP: +1 infinity, -1 -infinity, else 0 */
+    uint16_t aux;
+    uint32_t len;
+    union {
+        const char *ptr;
+        int64_t i;
+        uint64_t u;
+        const struct cdcd_cell *cells;
+        const struct cdcd_interval *iv;
+    };
+};
+
+static inline struct cdcd_cell cdcd_cell_text(const char *p, size_t n)
+{
+    return (struct cdcd_cell){.kind = CDCD_C_TEXT, .len = (uint32_t)n, .ptr = p};
+}
+static inline struct cdcd_cell cdcd_cell_int(int64_t i)
+{
+    return (struct cdcd_cell){.kind = CDCD_C_INT, .i = i};
+}
+/* True when the log carries the value, be it NULL. */
+static inline bool cdcd_cell_present(const struct cdcd_cell *c)
+{
+    return c->kind != CDCD_C_ABSENT && c->kind != CDCD_C_UNCHANGED;
+}
+
+enum cdcd_op {
+    CDCD_OP_CREATE,
+    CDCD_OP_READ, /* snapshot row */
+    CDCD_OP_UPDATE,
+    CDCD_OP_DELETE,
+    CDCD_OP_TRUNCATE,
+    CDCD_OP_MESSAGE,   /* after: [0] TEXT prefix, [1] BYTES content; schema NULL */
+    CDCD_OP_TX_BEGIN,  /* transaction metadata topic; schema NULL */
+    CDCD_OP_TX_END,    /* the same; `collections` set */
+    CDCD_OP_HEARTBEAT, /* heartbeat topic; schema NULL */
+    CDCD_OP_DDL,
+};
+
+/* source.snapshot of a READ event; set by the coordinator, NONE in the stream. */
+enum cdcd_snapshot_mark {
+    CDCD_SNAP_NONE = 0,
+    CDCD_SNAP_TRUE,
+    CDCD_SNAP_FIRST,
+    CDCD_SNAP_FIRST_IN_TABLE,
+    CDCD_SNAP_LAST_IN_TABLE,
+    CDCD_SNAP_LAST,
+};
+
+struct cdcd_tx_collection {
+    struct cdcd_slice name; /* "schema.table" */
+    uint64_t count;
+};
+
+/* Order of a record in the log: compared field by field. Becomes the header cdcd.pos. */
+struct cdcd_pos {
+    uint64_t commit;  /* commit position: LSN, binlog file and offset, cluster time */
+    uint64_t ordinal; /* of the event in its transaction, from 1; snapshot: chunk << 40 | row */
+    bool stream;      /* false for snapshot rows, which sort before the stream at equal commit */
+};
+
+struct cdcd_event {
+    struct cdcd_event *next;
+    uint8_t op;       /* enum cdcd_op */
+    uint8_t snapshot; /* enum cdcd_snapshot_mark */
+    bool in_tx;       /* MESSAGE: transactional */
+    struct cdcd_schema *schema;     /* borrowed: the batch holds a reference */
+    const struct cdcd_cell *before; /* schema->ncolumns cells, or NULL */
+    const struct cdcd_cell *after;  /* the same */
+    const struct cdcd_cell *source; /* the plugin's source_columns, in order */
+    struct cdcd_slice sequence;     /* source.sequence, unescaped; ptr NULL = null */
+    int64_t ts_us;                  /* commit time, microseconds since 1970 */
+    struct cdcd_pos pos;
+    /* Transaction metadata, only when the pipeline wants it (env.tx_metadata). */
+    struct cdcd_slice tx_id; /* ptr NULL: no transaction block */
+    uint64_t total_order, data_collection_order;
+    const struct cdcd_tx_collection *collections; /* TX_END */
+    uint32_t ncollections;
+};
+
+#endif

@@ -1,0 +1,219 @@
+/*
+ * plugin.h: what a source and a sink are. One shared object exports one constant,
+ *
+ *     CDCD_EXPORT const struct cdcd_plugin cdcd_plugin = { CDCD_PLUGIN_ABI, sizeof ..., ... };
+ *
+ * and nothing else; with -DCDCD_STATIC_PLUGINS=ON the same objects are linked into the
+ * binary under the name cdcd_plugin_<name>. Use CDCD_PLUGIN_SYMBOL(name) for both.
+ * The tables grow only at their ends; the loader checks abi, size and every required slot.
+ * A plugin is never unloaded.
+ *
+ * Threads: all source calls come from the capture thread, which owns the source connection,
+ * except worker_* which come each from its own worker thread. All sink calls come from the
+ * publish thread. open, check and drop come from the main thread before those start.
+ */
+#ifndef CDCD_PLUGIN_H
+#define CDCD_PLUGIN_H
+
+#include "batch.h"
+#include "option.h"
+
+#define CDCD_PLUGIN_ABI 1
+
+#ifdef CDCD_STATIC_PLUGINS
+#define CDCD_PLUGIN_SYMBOL(name) cdcd_plugin_##name
+#else
+#define CDCD_PLUGIN_SYMBOL(name) cdcd_plugin
+#endif
+
+/* ---- check: one line a finding ---- */
+enum cdcd_check_level { CDCD_CHECK_OK, CDCD_CHECK_WARN, CDCD_CHECK_FAIL };
+
+struct cdcd_report {
+    void *ctx;
+    /* `what` names the thing ("wal_level", "slot shop"), `text` says what was found, `mend` is
+     * the command or SQL to run, or NULL. All borrowed. */
+    void (*add)(void *ctx, enum cdcd_check_level level, const char *what, const char *text,
+                const char *mend);
+};
+
+/* ---- source ---- */
+
+/* What a source is told about its pipeline. Borrowed for the life of the source. */
+struct cdcd_source_env {
+    const char *pipeline;     /* name */
+    const char *topic_prefix;
+    bool tx_metadata;         /* fill tx_id and orders, append TX_BEGIN and TX_END events */
+    bool want_truncate;       /* false: skipped.operations holds t */
+    bool want_message;        /* false: skipped.operations holds m */
+    const char *state_dir;    /* for spill files: exists and is writable, or "" */
+    int64_t max_event_bytes;
+    int workers;              /* snapshot workers */
+    bool when_needed;         /* the source may answer "position lost" with a new snapshot */
+};
+
+struct cdcd_source; /* the plugin's own */
+struct cdcd_worker; /* the plugin's own */
+
+/* A table to snapshot, as named by the source. Strings owned by the list's arena. */
+struct cdcd_snapshot_table {
+    const char *schema, *table; /* as in struct cdcd_schema */
+    const char *label;          /* "schema.table": the order of tables, progress, state */
+    const char *identity;       /* changes when chunk cursors become meaningless (a rewrite) */
+    int64_t rows;               /* estimate, -1 unknown */
+    void *source_data;
+};
+
+struct cdcd_snapshot_tables {
+    struct cdcd_arena arena;
+    struct cdcd_snapshot_table *items;
+    size_t n;
+};
+
+/* A part of a table, from `begin` (a cursor; "" = the start) to `end` ("" = the end). */
+struct cdcd_chunk {
+    uint32_t number;
+    const char *begin, *end;
+};
+
+struct cdcd_chunks {
+    struct cdcd_arena arena;
+    struct cdcd_chunk *items;
+    size_t n;
+};
+
+struct cdcd_lag {
+    int64_t bytes;   /* server's write position minus the acknowledged one; -1 unknown */
+    int64_t millis;  /* age of the newest event read; -1 unknown */
+};
+
+struct cdcd_source_ops {
+    const char *connector; /* source.connector: "postgresql" */
+    const struct cdcd_option *options;
+    size_t config_size;
+    /* The fields that the connector adds to the source block, in order. */
+    const struct cdcd_column *source_columns;
+    size_t nsource_columns;
+    const char *source_schema_name; /* "io.debezium.connector.postgresql.Source" */
+
+    /* Connects, checks the server. `config` is borrowed for the life of the source. */
+    enum cdcd_rc (*open)(struct cdcd_source **out, const void *config,
+                         const struct cdcd_source_env *env, struct cdcd_error *err);
+    void (*close)(struct cdcd_source *s);
+    /* Pre-flight: reports every finding; returns ERROR only when it could not look. */
+    enum cdcd_rc (*check)(const void *config, const struct cdcd_source_env *env,
+                          struct cdcd_report *report, struct cdcd_error *err);
+    /* Lists (dry) or removes what cdcd created on the server; one report line each. */
+    enum cdcd_rc (*drop)(const void *config, const struct cdcd_source_env *env, bool dry,
+                         struct cdcd_report *report, struct cdcd_error *err);
+
+    /* -- stream -- */
+    /* Verifies that the stream can go on from `from` (ptr NULL: no position, i.e. the current
+     * one or an existing slot's) without a gap: LOSS error when not. Creates what is missing
+     * when from.ptr is NULL. Writes the position that the stream will start from. */
+    enum cdcd_rc (*resume)(struct cdcd_source *s, struct cdcd_slice from, struct cdcd_buf *position,
+                           struct cdcd_error *err);
+    /* Starts streaming from a position that resume or snapshot_begin gave. */
+    enum cdcd_rc (*start)(struct cdcd_source *s, struct cdcd_slice from, struct cdcd_error *err);
+    /* Appends events until the batch is full, nothing more is there, or the deadline
+     * (monotonic ms) has passed; sets batch->position and caught_up.
+     * OK: something was appended (events or a new position). AGAIN: nothing. END: the barrier
+     * (stop_at) is reached, and what was appended before it is in the batch. */
+    enum cdcd_rc (*read)(struct cdcd_source *s, struct cdcd_batch *b, int64_t deadline_ms,
+                         struct cdcd_error *err);
+    /* read returns END before the first event at or after this position; ptr NULL: no barrier. */
+    enum cdcd_rc (*stop_at)(struct cdcd_source *s, struct cdcd_slice position,
+                            struct cdcd_error *err);
+    /* The sink durably holds everything up to this position. */
+    void (*ack)(struct cdcd_source *s, struct cdcd_slice position);
+    /* Called about every second while the capture thread waits for anything (also during
+     * snapshots): keep the connection alive, send status. `now` is monotonic ms. */
+    enum cdcd_rc (*idle)(struct cdcd_source *s, int64_t now, struct cdcd_error *err);
+    void (*lag)(struct cdcd_source *s, struct cdcd_lag *out);
+
+    /* -- snapshot -- */
+    /* Fixes a consistent view of the data at one log position. from.ptr NULL: the first
+     * snapshot of this pipeline; the stream will start at *position. Otherwise a snapshot is
+     * resumed: the stream goes on from `from`, and *position (never before `from`) is where the
+     * new view stands in the log: the coordinator streams up to it before it reads chunks. */
+    enum cdcd_rc (*snapshot_begin)(struct cdcd_source *s, struct cdcd_slice from,
+                                   struct cdcd_buf *position, struct cdcd_error *err);
+    /* The tables of the view in order of their label. `only`: restrict to these labels or
+     * regular expressions (n may be 0). */
+    enum cdcd_rc (*snapshot_tables)(struct cdcd_source *s, const struct cdcd_strlist *only,
+                                    struct cdcd_snapshot_tables *out, struct cdcd_error *err);
+    enum cdcd_rc (*snapshot_plan)(struct cdcd_source *s, const struct cdcd_snapshot_table *t,
+                                  struct cdcd_chunks *out, struct cdcd_error *err);
+    void (*snapshot_end)(struct cdcd_source *s);
+    /* A worker has a connection of its own, pinned to the view. Called on worker threads. */
+    enum cdcd_rc (*worker_open)(struct cdcd_source *s, struct cdcd_worker **out,
+                                struct cdcd_error *err);
+    void (*worker_close)(struct cdcd_worker *w);
+    enum cdcd_rc (*worker_begin)(struct cdcd_worker *w, const struct cdcd_snapshot_table *t,
+                                 const struct cdcd_chunk *chunk, struct cdcd_error *err);
+    /* Appends READ events; sets batch->chunk_cursor. OK: batch full, more to come.
+     * END: the chunk is finished. */
+    enum cdcd_rc (*worker_read)(struct cdcd_worker *w, struct cdcd_batch *b,
+                                struct cdcd_error *err);
+
+    /* Human-readable form of a position, for logs and status. */
+    void (*describe)(struct cdcd_slice position, struct cdcd_buf *out);
+};
+
+/* ---- sink ---- */
+
+enum cdcd_delivery { CDCD_EXACTLY_ONCE, CDCD_AT_LEAST_ONCE, CDCD_AT_MOST_ONCE };
+
+struct cdcd_sink_env {
+    const char *pipeline, *topic_prefix;
+    void *ctx; /* first argument of the callbacks below; they are called on the publish thread */
+    /* The sink needs the batch's bytes no more: takes the batch. */
+    void (*batch_done)(void *ctx, struct cdcd_batch *b);
+    /* All batches up to and including seq, and their states, are durable in the sink. */
+    void (*durable)(void *ctx, uint64_t seq);
+};
+
+struct cdcd_sink;
+
+struct cdcd_sink_ops {
+    const struct cdcd_option *options;
+    size_t config_size;
+    enum cdcd_rc (*open)(struct cdcd_sink **out, const void *config,
+                         const struct cdcd_sink_env *env, struct cdcd_error *err);
+    void (*close)(struct cdcd_sink *s);
+    enum cdcd_rc (*check)(const void *config, const struct cdcd_sink_env *env,
+                          struct cdcd_report *report, struct cdcd_error *err);
+    /* Begins a session: undoes what an earlier one left unfinished, fences an older instance,
+     * gives back all batches still held, and reads the state that the sink durably holds for
+     * this pipeline (empty buf: none). Sequence numbers start at 1 again. */
+    enum cdcd_rc (*load)(struct cdcd_sink *s, struct cdcd_buf *state, struct cdcd_error *err);
+    /* Topics that will be written, so that they can be made in one go. Optional, may be called
+     * again with more. */
+    enum cdcd_rc (*prepare)(struct cdcd_sink *s, struct cdcd_topic *const *topics, size_t n,
+                            struct cdcd_error *err);
+    /* Takes the batch, also on error. */
+    enum cdcd_rc (*write)(struct cdcd_sink *s, struct cdcd_batch *b, struct cdcd_error *err);
+    /* Serves delivery reports and commits. more: other batches wait to be written, so a commit
+     * may be put off to make it larger; !more: commit what there is now. flush: commit
+     * everything written before returning. Waits at most timeout_ms when !flush. */
+    enum cdcd_rc (*poll)(struct cdcd_sink *s, int timeout_ms, bool more, bool flush,
+                         struct cdcd_error *err);
+    /* Remembers nothing over restarts (stdout): load always gives an empty state. */
+    bool (*forgetful)(const void *config);
+};
+
+struct cdcd_plugin {
+    uint32_t abi;
+    uint32_t size; /* sizeof(struct cdcd_plugin) */
+    const char *name;
+    const char *version;
+    const char *doc; /* one line */
+    const struct cdcd_source_ops *source; /* or NULL */
+    const struct cdcd_sink_ops *sink;     /* or NULL */
+};
+
+/* ---- small services of the core for plugins ---- */
+int64_t cdcd_now_ms(void);      /* monotonic */
+int64_t cdcd_wallclock_us(void);
+
+#endif
