@@ -1,0 +1,45 @@
+/*
+ * encoder: events -> records (topic, key, value, headers), in the batch's own arena.
+ *
+ * Used by one thread, the publish thread, except for new and free.
+ */
+#ifndef CDCD_ENCODE_ENCODER_H
+#define CDCD_ENCODE_ENCODER_H
+
+#include "debezium.h"
+
+#include <cdcd/batch.h>
+
+struct cdcd_source_ops;
+struct cdcd_encoder;
+
+/* What an encoder is told about its pipeline; the strings are borrowed for its life. */
+struct cdcd_encoder_env {
+    const char *pipeline, *topic_prefix;
+    const struct cdcd_source_ops *source;
+    /* The sink's topics may be compacted and then refuse null keys: the truncate of a table
+     * with a key goes to PREFIX.truncate, keyed by the table. */
+    bool compacted_truncates;
+};
+
+/* CONFIG errors: a regular expression, an operation, a placeholder or a prefix that is none. */
+enum cdcd_rc cdcd_encoder_new(const struct cdcd_debezium_config *cfg,
+                              const struct cdcd_encoder_env *env, struct cdcd_encoder **out,
+                              struct cdcd_error *err) CDCD_MUSTCHECK;
+/* Frees the topics too: the sink must be closed before. NULL is fine. */
+void cdcd_encoder_free(struct cdcd_encoder *e);
+
+/* Encodes all events of the batch in order and adds up batch->bytes. A DATA error names table,
+ * column, key and position; the records before it stay in the batch. */
+enum cdcd_rc cdcd_encoder_encode(struct cdcd_encoder *e, struct cdcd_batch *b,
+                                 struct cdcd_error *err) CDCD_MUSTCHECK;
+
+/* The topic of a table, made on first use; NULL with *err set when the schema does not fit the
+ * configuration. Two tables that share a topic are reported once, by a warning. */
+struct cdcd_topic *cdcd_encoder_topic(struct cdcd_encoder *e, struct cdcd_schema *schema,
+                                      struct cdcd_error *err);
+
+/* Events left out because event.processing.failure.handling.mode is warn or skip. */
+uint64_t cdcd_encoder_skipped(const struct cdcd_encoder *e);
+
+#endif
