@@ -24,10 +24,21 @@ enum cdcd_cell_kind {
     CDCD_C_TIME,      /* i: microseconds since midnight, 24:00:00 is 86400000000; may be negative
                          or longer than a day (MySQL) */
     CDCD_C_TIMESTAMP, /* i: seconds since 1970-01-01T00:00:00Z; len: nanoseconds 0..999999999 */
-    CDCD_C_INTERVAL,  /* iv: months, days, microseconds, each with its own sign */
+    CDCD_C_INTERVAL,  /* iv: months, days, microseconds, each with its own sign; see inf */
     CDCD_C_LIST,      /* cells,len */
     CDCD_C_MAP,       /* cells,len: key, value, key, value...; keys TEXT, values TEXT or NULL */
-    CDCD_C_GEOM,      /* ptr,len: well-known binary; srid in aux (0 = none) */
+    CDCD_C_GEOM,      /* ptr,len: well-known binary; cdcd_cell_srid() (0 = none), and
+                         cdcd_cell_shape() when it stands for another shape of the source */
+};
+
+/* A source's own shape that is written as well-known binary but is more than that says. */
+enum cdcd_shape {
+    CDCD_SHAPE_NONE = 0,
+    CDCD_SHAPE_BOX,
+    CDCD_SHAPE_LSEG,
+    CDCD_SHAPE_PATH_OPEN,
+    CDCD_SHAPE_PATH_CLOSED,
+    CDCD_SHAPE_POLYGON,
 };
 
 struct cdcd_interval {
@@ -37,7 +48,7 @@ struct cdcd_interval {
 
 struct cdcd_cell {
     uint8_t kind;
-    int8_t inf; /* DATE, TIMESTAMP: +1 infinity, -1 -infinity, else 0 */
+    int8_t inf; /* DATE, TIMESTAMP, INTERVAL: +1 infinity, -1 -infinity, else 0 */
     uint16_t aux;
     uint32_t len;
     union {
@@ -56,6 +67,26 @@ static inline struct cdcd_cell cdcd_cell_text(const char *p, size_t n)
 static inline struct cdcd_cell cdcd_cell_int(int64_t i)
 {
     return (struct cdcd_cell){.kind = CDCD_C_INT, .i = i};
+}
+/* GEOM: well-known binary with its spatial reference (up to CDCD_SRID_MAX) or its shape. Both
+ * are kept in aux and inf: a shape, which has no spatial reference, as a negative inf. */
+#define CDCD_SRID_MAX UINT32_C(0x7fffff)
+static inline struct cdcd_cell cdcd_cell_geom(const char *wkb, size_t n, uint32_t srid,
+                                              enum cdcd_shape shape)
+{
+    return (struct cdcd_cell){.kind = CDCD_C_GEOM,
+                              .inf = (int8_t)(shape ? -(int)shape : (int)(srid >> 16 & 0x7f)),
+                              .aux = (uint16_t)(shape ? 0 : srid),
+                              .len = (uint32_t)n,
+                              .ptr = wkb};
+}
+static inline uint32_t cdcd_cell_srid(const struct cdcd_cell *c)
+{
+    return c->inf < 0 ? 0 : (uint32_t)c->inf << 16 | c->aux;
+}
+static inline enum cdcd_shape cdcd_cell_shape(const struct cdcd_cell *c)
+{
+    return c->inf < 0 ? (enum cdcd_shape)-c->inf : CDCD_SHAPE_NONE;
 }
 /* True when the log carries the value, be it NULL. */
 static inline bool cdcd_cell_present(const struct cdcd_cell *c)

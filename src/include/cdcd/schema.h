@@ -53,6 +53,8 @@ enum cdcd_type {
     CDCD_T_COUNT
 };
 
+struct cdcd_cell;
+
 struct cdcd_column {
     const char *name; /* exact, UTF-8, NUL-terminated */
     uint32_t name_len;
@@ -64,6 +66,7 @@ struct cdcd_column {
     bool has_default; /* default_text is set, or the default is no constant */
     bool unsigned_;   /* MySQL */
     const char *default_text; /* the constant default in the source's text form, or NULL */
+    const struct cdcd_cell *default_cell; /* the same as a cell; set when default_text is */
     const char *type_name;    /* the source's own name of the type, for messages */
     const char *const *labels; /* ENUM: in order; NULL-terminated */
     const struct cdcd_column *elem; /* ARRAY */
