@@ -7,7 +7,8 @@
  *   stream.c    the streaming state: spool or batch, skip after a resume, barrier, positions
  *   types.c     type catalogue, column types, text values -> cells
  *   catalog.c   tables: primary keys, nullability, defaults; relation -> schema
- *   slot.c      slot and publication: create, verify, tell apart lost, taken, recreated
+ *   slot.c      the slot: create, verify, tell apart lost, taken, recreated
+ *   publication.c  the publication: create, extend, verify
  *   snapshot.c  exported snapshot, chunks by ctid range, COPY rows -> events
  *   check.c     the checks of `cdcd check`, and `cdcd drop`
  *   source.c    options and the ops table
@@ -195,7 +196,7 @@ enum cdcd_rc pg_relation_read(PGconn *sql, uint32_t oid, const char *publication
                               struct cdcd_arena *a, struct pg_relation *out,
                               struct cdcd_error *err);
 
-/* ---- slot.c ---- */
+/* ---- slot.c, publication.c ---- */
 
 struct pg_slot {
     bool exists, active, temporary, two_phase, failover, synced;
@@ -216,12 +217,16 @@ enum cdcd_rc pg_slot_verify(const struct pg_slot *slot, const char *name, const 
                             const struct pg_server *server, pg_lsn server_lsn,
                             const struct pg_position *stored /* NULL: none */,
                             struct cdcd_error *err);
-/* Creates the slot over a replication connection. snapshot: EXPORT_SNAPSHOT, the name is in
- * snapshot_out (valid while the connection lives and runs no other command). */
-enum cdcd_rc pg_slot_create(PGconn *repl, const struct pg_server *server,
-                            const struct pg_config *cfg, const char *name, bool temporary,
+/* Creates the slot over a replication connection (not s->repl: the caller's choice). snapshot:
+ * EXPORT_SNAPSHOT, the name is in snapshot_out (valid while the connection lives and runs no other
+ * command). Waits for the transactions that run now; logs what it waits for, and gives up with
+ * RETRY when env->stopping says so. s->sql is used for the hint and may be NULL. */
+enum cdcd_rc pg_slot_create(PGconn *repl, struct cdcd_source *s, const char *name, bool temporary,
                             bool snapshot, pg_lsn *consistent_point, char snapshot_out[64],
                             struct cdcd_error *err);
+/* Where the server's log ends now: insert position, on a standby what is replayed. */
+enum cdcd_rc pg_slot_server_lsn(PGconn *sql, bool in_recovery, pg_lsn *out,
+                                struct cdcd_error *err);
 /* Creates the publication by publication.autocreate.mode, or verifies the existing one (all
  * captured tables are in it, publishes insert, update, delete [truncate], via root as configured).
  * created tells whether it was made now. */

@@ -50,6 +50,10 @@ struct cdcd_source_env {
     int64_t max_event_bytes;
     int workers;              /* snapshot workers */
     bool when_needed;         /* the source may answer "position lost" with a new snapshot */
+    /* True once the process was asked to end: give up long waits with RETRY. May be NULL. Any
+     * thread. */
+    bool (*stopping)(void *ctx);
+    void *ctx;
 };
 
 struct cdcd_source; /* the plugin's own */
