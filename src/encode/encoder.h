@@ -34,10 +34,9 @@ void cdcd_encoder_free(struct cdcd_encoder *e);
 enum cdcd_rc cdcd_encoder_encode(struct cdcd_encoder *e, struct cdcd_batch *b,
                                  struct cdcd_error *err) CDCD_MUSTCHECK;
 
-/* The topic of a table, made on first use; NULL with *err set when the schema does not fit the
- * configuration. Two tables that share a topic are reported once, by a warning. */
-struct cdcd_topic *cdcd_encoder_topic(struct cdcd_encoder *e, struct cdcd_schema *schema,
-                                      struct cdcd_error *err);
+/* The topic of a table, made on first use, never NULL. Two tables that share a topic are
+ * reported once, by a warning. */
+struct cdcd_topic *cdcd_encoder_topic(struct cdcd_encoder *e, const struct cdcd_schema *schema);
 
 /* Events left out because event.processing.failure.handling.mode is warn or skip. */
 uint64_t cdcd_encoder_skipped(const struct cdcd_encoder *e);

@@ -100,7 +100,8 @@ enum cdcd_op {
     CDCD_OP_UPDATE,
     CDCD_OP_DELETE,
     CDCD_OP_TRUNCATE,
-    CDCD_OP_MESSAGE,   /* after: [0] TEXT prefix, [1] BYTES content; schema NULL */
+    CDCD_OP_MESSAGE,   /* after: [0] TEXT prefix, [1] BYTES content; schema NULL, or one without
+                          columns that names the database (for source.db) */
     CDCD_OP_TX_BEGIN,  /* transaction metadata topic; schema NULL */
     CDCD_OP_TX_END,    /* the same; `collections` set */
     CDCD_OP_HEARTBEAT, /* heartbeat topic; schema NULL */
@@ -141,11 +142,66 @@ struct cdcd_event {
     struct cdcd_slice sequence;     /* source.sequence, unescaped; ptr NULL = null */
     int64_t ts_us;                  /* commit time, microseconds since 1970 */
     struct cdcd_pos pos;
-    /* Transaction metadata, only when the pipeline wants it (env.tx_metadata). */
+    /* Transaction metadata, only when the pipeline wants it (env.tx_metadata). The orders count
+     * from 1 and are those of the first record that the event becomes. The source counts an
+     * event for which cdcd_event_key_changed() holds as two, since it becomes a delete and a
+     * create; the encoder gives the create the orders plus one. So the counts need no memory
+     * in the encoder and come out the same after a resume in the middle of a transaction. */
     struct cdcd_slice tx_id; /* ptr NULL: no transaction block */
     uint64_t total_order, data_collection_order;
     const struct cdcd_tx_collection *collections; /* TX_END */
     uint32_t ncollections;
 };
+
+/* Same kind and same value, byte for byte: 1.1 and 1.10 differ. */
+static inline bool cdcd_cell_equal(const struct cdcd_cell *a, const struct cdcd_cell *b)
+{
+    if (a->kind != b->kind || a->inf != b->inf)
+        return false;
+    switch (a->kind) {
+    case CDCD_C_NULL:
+    case CDCD_C_ABSENT:
+    case CDCD_C_UNCHANGED:
+        return true;
+    case CDCD_C_BOOL:
+    case CDCD_C_INT:
+    case CDCD_C_UINT:
+    case CDCD_C_DATE:
+    case CDCD_C_TIME:
+        return a->i == b->i;
+    case CDCD_C_TIMESTAMP:
+        return a->i == b->i && a->len == b->len;
+    case CDCD_C_INTERVAL:
+        return a->iv->months == b->iv->months && a->iv->days == b->iv->days &&
+               a->iv->micros == b->iv->micros;
+    case CDCD_C_LIST:
+    case CDCD_C_MAP:
+        for (uint32_t i = 0; a->len == b->len && i < a->len; i++) {
+            if (!cdcd_cell_equal(&a->cells[i], &b->cells[i]))
+                return false;
+        }
+        return a->len == b->len;
+    default: /* text and bytes */
+        return a->len == b->len && a->aux == b->aux &&
+               (a->len == 0 || memcmp(a->ptr, b->ptr, a->len) == 0);
+    }
+}
+
+/* True for an update whose before image has the table's whole key (schema->keys) and in which
+ * some part of it differs. A key value that is UNCHANGED in `after` did not change. */
+static inline bool cdcd_event_key_changed(const struct cdcd_event *e)
+{
+    if (e->op != CDCD_OP_UPDATE || !e->schema || !e->before || !e->after)
+        return false;
+    bool changed = false;
+    for (uint32_t i = 0; i < e->schema->nkeys; i++) {
+        uint32_t c = e->schema->keys[i];
+        if (!cdcd_cell_present(&e->before[c]))
+            return false;
+        if (cdcd_cell_present(&e->after[c]) && !cdcd_cell_equal(&e->before[c], &e->after[c]))
+            changed = true;
+    }
+    return changed;
+}
 
 #endif
