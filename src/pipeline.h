@@ -1,0 +1,60 @@
+/*
+ * pipeline: one source, one encoder, one sink, and the batches that go round between them.
+ *
+ *   CONNECT > SNAPSHOT > STREAM > DRAIN > STOPPED,  and BACKOFF after a RETRY error
+ *
+ * The caller's thread becomes the capture thread: it owns the source. The publish thread owns
+ * the sink while a session lasts. A session ends by stop, by the end of its work, or by an
+ * error; what was captured before is still published, then the next session starts from what
+ * the sink durably holds.
+ */
+#ifndef CDCD_PIPELINE_H
+#define CDCD_PIPELINE_H
+
+#include "config.h"
+
+#include <cdcd/plugin.h>
+
+enum cdcd_phase {
+    CDCD_PHASE_CONNECT,
+    CDCD_PHASE_SNAPSHOT,
+    CDCD_PHASE_STREAM,
+    CDCD_PHASE_BACKOFF,
+    CDCD_PHASE_DRAIN,
+    CDCD_PHASE_STOPPED,
+};
+
+struct cdcd_pipeline;
+
+struct cdcd_run_options {
+    bool snapshot_only;             /* the snapshot command */
+    const struct cdcd_strlist *only; /* tables of the snapshot, or NULL */
+};
+
+/* Opens nothing yet. `config` is borrowed for the life of the pipeline. */
+enum cdcd_rc cdcd_pipeline_new(const struct cdcd_config *config,
+                               const struct cdcd_run_options *options,
+                               struct cdcd_pipeline **out, struct cdcd_error *err);
+void cdcd_pipeline_free(struct cdcd_pipeline *p);
+/* Runs until stopped, done, or an error that no retry can mend. */
+enum cdcd_rc cdcd_pipeline_run(struct cdcd_pipeline *p, struct cdcd_error *err);
+/* Any thread: asks for an orderly end (drain, commit, stop). */
+void cdcd_pipeline_stop(struct cdcd_pipeline *p);
+
+/* The environment that a source or sink of this config sees; used by check and drop too. */
+void cdcd_pipeline_source_env(const struct cdcd_config *config, struct cdcd_source_env *out);
+
+/* Numbers for logs, status and metrics; any thread. */
+struct cdcd_stats {
+    enum cdcd_phase phase;
+    uint64_t events, records, bytes; /* written to the sink */
+    uint64_t snapshot_rows;
+    uint64_t retries;
+    int64_t lag_bytes, lag_ms;
+    char position[256]; /* durable, described */
+    char last_error[512];
+};
+void cdcd_pipeline_stats(struct cdcd_pipeline *p, struct cdcd_stats *out);
+const char *cdcd_phase_name(enum cdcd_phase phase);
+
+#endif

@@ -1,0 +1,168 @@
+/*
+ * The publish thread: takes full batches, encodes them, gives them to the sink, serves the
+ * sink's deliveries and commits. It owns the sink while a session lasts, so neither the
+ * encoder nor the sink needs a lock.
+ */
+#include "pipeline_int.h"
+
+#include <cdcd/log.h>
+
+/* How long a source that said "there is more" may take to bring it before what has been
+ * written is committed all the same. */
+#define MORE_WAIT_MS 5
+#define IDLE_WAIT_MS 50
+
+void cdcd_publish_batch_done(void *ctx, struct cdcd_batch *b)
+{
+    struct cdcd_pipeline *p = ctx;
+    cdcd_batch_reset(b);
+    cdcd_queue_push(&p->free, b);
+}
+
+static void remember_state(struct cdcd_pipeline *p, const struct cdcd_batch *b)
+{
+    if (p->nremember == p->remember_cap) {
+        p->remember_cap = p->remember_cap ? p->remember_cap * 2 : 16;
+        p->remember = cdcd_xrealloc(p->remember, p->remember_cap * sizeof *p->remember);
+    }
+    p->remember[p->nremember].seq = b->seq;
+    p->remember[p->nremember++].state = cdcd_xstrndup(b->state.ptr, b->state.len);
+}
+
+/* A sink that forgets over restarts still must not repeat within one process. */
+static void forgetful_durable(struct cdcd_pipeline *p, uint64_t seq)
+{
+    size_t n = 0;
+    while (n < p->nremember && p->remember[n].seq <= seq) {
+        free(p->memory);
+        p->memory = p->remember[n++].state;
+    }
+    memmove(p->remember, p->remember + n, (p->nremember - n) * sizeof *p->remember);
+    p->nremember -= n;
+}
+
+static void pending_push(struct cdcd_pipeline *p, const struct cdcd_batch *b)
+{
+    if (p->pending_tail == p->pending_cap) {
+        size_t n = p->pending_tail - p->pending_head;
+        if (p->pending_head > 0) {
+            memmove(p->pending, p->pending + p->pending_head, n * sizeof *p->pending);
+            p->pending_head = 0;
+            p->pending_tail = n;
+        }
+        if (n == p->pending_cap || !p->pending_cap) {
+            p->pending_cap = p->pending_cap ? p->pending_cap * 2 : 64;
+            p->pending = cdcd_xrealloc(p->pending, p->pending_cap * sizeof *p->pending);
+        }
+    }
+    p->pending[p->pending_tail++] =
+        (struct pending_ack){b->seq, cdcd_xstrndup(b->position.ptr, b->position.len)};
+}
+
+void cdcd_publish_durable(void *ctx, uint64_t seq)
+{
+    struct cdcd_pipeline *p = ctx;
+    char *newest = NULL;
+    while (p->pending_head < p->pending_tail && p->pending[p->pending_head].seq <= seq) {
+        free(newest);
+        newest = p->pending[p->pending_head++].position;
+    }
+    forgetful_durable(p, seq);
+    pthread_mutex_lock(&p->lock);
+    p->durable_seq = seq;
+    p->progress = true;
+    if (newest) {
+        free(p->durable_position);
+        p->durable_position = newest;
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+void cdcd_publish_reset(struct cdcd_pipeline *p)
+{
+    while (p->pending_head < p->pending_tail)
+        free(p->pending[p->pending_head++].position);
+    p->pending_head = p->pending_tail = 0;
+    for (size_t i = 0; i < p->nremember; i++)
+        free(p->remember[i].state);
+    p->nremember = 0;
+    free(p->durable_position);
+    p->durable_position = NULL;
+    p->seq = p->written_seq = p->durable_seq = 0;
+    p->progress = false;
+    p->publish_bad = false;
+    p->publish_error = (struct cdcd_error){0};
+}
+
+static enum cdcd_rc publish_batch(struct cdcd_pipeline *p, struct cdcd_batch *b,
+                                  struct cdcd_error *err)
+{
+    uint32_t events = b->nevents;
+    bool snapshot = b->snapshot;
+    if (cdcd_encoder_encode(p->encoder, b, err) != CDCD_OK) {
+        cdcd_publish_batch_done(p, b);
+        return CDCD_ERROR;
+    }
+    b->seq = ++p->seq;
+    if (b->position.ptr)
+        pending_push(p, b);
+    if (b->state.ptr && p->sink_ops->forgetful && p->sink_ops->forgetful(p->config->sink_config))
+        remember_state(p, b);
+    uint32_t records = b->nrecords;
+    size_t bytes = b->bytes;
+    enum cdcd_rc rc = p->sink_ops->write(p->sink, b, err);
+    pthread_mutex_lock(&p->lock);
+    p->written_seq = p->seq;
+    p->stats.events += events;
+    p->stats.records += records;
+    p->stats.bytes += bytes;
+    if (snapshot)
+        p->stats.snapshot_rows += events;
+    pthread_mutex_unlock(&p->lock);
+    return rc;
+}
+
+static bool all_durable(struct cdcd_pipeline *p)
+{
+    pthread_mutex_lock(&p->lock);
+    bool yes = p->durable_seq == p->written_seq;
+    pthread_mutex_unlock(&p->lock);
+    return yes;
+}
+
+static enum cdcd_rc publish_loop(struct cdcd_pipeline *p, struct cdcd_error *err)
+{
+    bool more = false; /* the source has said that more comes at once */
+    for (;;) {
+        int wait = more ? MORE_WAIT_MS : all_durable(p) ? IDLE_WAIT_MS : 0;
+        struct cdcd_batch *b = cdcd_queue_pop(&p->full, wait);
+        if (b) {
+            more = !b->caught_up;
+            if (publish_batch(p, b, err) != CDCD_OK)
+                return CDCD_ERROR;
+            if (cdcd_queue_len(&p->full) > 0)
+                more = true;
+            if (p->sink_ops->poll(p->sink, 0, more, false, err) == CDCD_ERROR)
+                return CDCD_ERROR;
+            continue;
+        }
+        more = false;
+        if (cdcd_queue_drained(&p->full))
+            return p->sink_ops->poll(p->sink, 0, false, true, err) == CDCD_ERROR ? CDCD_ERROR
+                                                                                  : CDCD_OK;
+        if (p->sink_ops->poll(p->sink, all_durable(p) ? 0 : MORE_WAIT_MS, false, false, err) ==
+            CDCD_ERROR)
+            return CDCD_ERROR;
+    }
+}
+
+void *cdcd_publish_main(void *arg)
+{
+    struct cdcd_pipeline *p = arg;
+    if (publish_loop(p, &p->publish_error) != CDCD_OK) {
+        atomic_store(&p->publish_bad, true);
+        /* Wakes a capture thread or worker that waits for a free batch. */
+        cdcd_queue_close(&p->free);
+    }
+    return NULL;
+}

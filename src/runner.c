@@ -1,0 +1,109 @@
+#include "runner.h"
+
+#include <cdcd/log.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const int handled[] = {SIGTERM, SIGINT, SIGHUP};
+
+static void handled_set(sigset_t *set)
+{
+    sigemptyset(set);
+    for (size_t i = 0; i < sizeof handled / sizeof *handled; i++)
+        sigaddset(set, handled[i]);
+}
+
+void cdcd_runner_block_signals(void)
+{
+    sigset_t set;
+    handled_set(&set);
+    sigaddset(&set, SIGPIPE); /* a closed pipe or socket is an error of write, not a signal */
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+int cdcd_runner_fail(const struct cdcd_error *err)
+{
+    fprintf(stderr, "cdcd: %s\n", err->text);
+    return cdcd_error_exit_code(err->class);
+}
+
+struct cdcd_config *cdcd_runner_load(const char *path, int *code)
+{
+    struct cdcd_error err = {0};
+    struct cdcd_config *config = NULL;
+    if (cdcd_config_load(path, &config, &err) != CDCD_OK) {
+        *code = cdcd_runner_fail(&err);
+        return NULL;
+    }
+    cdcd_log_setup((enum cdcd_log_level)config->log_level, config->log_json, config->name);
+    return config;
+}
+
+struct job {
+    struct cdcd_pipeline *pipeline;
+    struct cdcd_error err;
+    enum cdcd_rc rc;
+    atomic_bool ended;
+};
+
+static void *job_main(void *arg)
+{
+    struct job *job = arg;
+    job->rc = cdcd_pipeline_run(job->pipeline, &job->err);
+    atomic_store(&job->ended, true);
+    return NULL;
+}
+
+static void supervise(struct job *job)
+{
+    sigset_t set;
+    handled_set(&set);
+    bool asked = false;
+    const struct timespec wait = {0, 50000000};
+    while (!atomic_load(&job->ended)) {
+        int sig = sigtimedwait(&set, NULL, &wait);
+        if (sig < 0 || sig == SIGHUP)
+            continue;
+        if (asked) {
+            cdcd_warn("main", "%s again: ending now; the next run goes on from what is durable",
+                      strsignal(sig));
+            _exit(1);
+        }
+        asked = true;
+        cdcd_info("main", "%s: draining, committing, stopping", strsignal(sig));
+        cdcd_pipeline_stop(job->pipeline);
+    }
+}
+
+int cdcd_runner_run(struct cdcd_config *config, const struct cdcd_run_options *options)
+{
+    struct job job = {0};
+    int code = 0;
+    pthread_t thread;
+    cdcd_runner_block_signals();
+    if (cdcd_pipeline_new(config, options, &job.pipeline, &job.err) != CDCD_OK) {
+        code = cdcd_runner_fail(&job.err);
+        goto out;
+    }
+    if (pthread_create(&thread, NULL, job_main, &job) != 0) {
+        cdcd_error_set(&job.err, CDCD_ERR_FATAL, "cannot start the capture thread");
+        code = cdcd_runner_fail(&job.err);
+        goto out;
+    }
+    supervise(&job);
+    pthread_join(thread, NULL);
+    if (job.rc == CDCD_ERROR) {
+        cdcd_error_context(&job.err, "pipeline %s", config->name);
+        code = cdcd_runner_fail(&job.err);
+    }
+out:
+    cdcd_pipeline_free(job.pipeline);
+    cdcd_config_free(config);
+    return code;
+}
