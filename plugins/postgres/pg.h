@@ -28,7 +28,11 @@ typedef uint64_t pg_lsn;
 
 enum pg_autocreate { PG_AUTOCREATE_ALL, PG_AUTOCREATE_FILTERED, PG_AUTOCREATE_DISABLED };
 
+enum pg_streaming { PG_STREAMING_OFF, PG_STREAMING_ON, PG_STREAMING_PARALLEL };
+enum pg_origin { PG_ORIGIN_ANY, PG_ORIGIN_NONE };
+
 struct pg_config {
+    const char *pipeline; /* set by pg_config_resolve(); "" before */
     char *url;
     char *slot_name;
     bool slot_failover;
@@ -39,8 +43,9 @@ struct pg_config {
     struct cdcd_strlist table_include, table_exclude;   /* of "schema.table" */
     struct cdcd_strlist schema_include, schema_exclude; /* of "schema" */
     struct cdcd_strlist column_include, column_exclude; /* of "schema.table.column" */
-    int streaming; /* off | on | parallel, capped by the server's protocol version */
-    char *origin;  /* any | none */
+    struct cdcd_strlist message_include, message_exclude; /* of a logical message's prefix */
+    int streaming; /* enum pg_streaming, capped by the server's protocol version */
+    int origin;    /* enum pg_origin */
     char *spill_dir;
     int64_t spill_max_bytes;
     int64_t status_interval_ms;
@@ -49,6 +54,12 @@ struct pg_config {
     int64_t lock_timeout_ms;
 };
 extern const struct cdcd_option pg_options[];
+/* source.c: a copy with the names filled in that depend on the pipeline (slot.name,
+ * publication.name, spill.dir). `config` is borrowed for the life of the copy. Everything but the
+ * option parser works with a resolved one: s->cfg is resolved; check and drop do it themselves. */
+enum cdcd_rc pg_config_resolve(const void *config, const struct cdcd_source_env *env,
+                               struct pg_config **out, struct cdcd_error *err);
+void pg_config_free(struct pg_config *resolved);
 
 /* ---- conn.c ---- */
 
@@ -57,7 +68,7 @@ struct pg_server {
     bool in_recovery;
     char system_id[32];  /* IDENTIFY_SYSTEM */
     uint32_t timeline;
-    char *db;            /* current_database() */
+    char *db;            /* current_database(); owned, freed by pg_server_free() */
     int64_t wal_sender_timeout_ms;
 };
 
@@ -78,13 +89,15 @@ enum cdcd_rc pg_error(PGconn *c, const PGresult *r, struct cdcd_error *err, cons
  * for commands; the caller clears it. nparams text parameters, or 0. */
 enum cdcd_rc pg_query(PGconn *c, PGresult **out, struct cdcd_error *err, const char *sql,
                       int nparams, const char *const *params);
-/* printf-like; %I quotes an identifier, %L a literal (const char *), %s, %d, %u, %X lsn (pg_lsn). */
+/* printf-like; %I quotes an identifier, %L a literal (const char *), %s, %d, %u, %X lsn (pg_lsn),
+ * %%; nothing else. */
 char *pg_sql(const char *fmt, ...); /* malloc'ed */
 bool pg_lsn_parse(const char *s, size_t n, pg_lsn *out);
 #define PG_LSN_FMT "%X/%X"
 #define PG_LSN_ARGS(l) (unsigned)((l) >> 32), (unsigned)(l)
 enum cdcd_rc pg_server_info(PGconn *sql, PGconn *repl /* may be NULL */, struct pg_server *out,
                             struct cdcd_error *err);
+void pg_server_free(struct pg_server *server);
 const char *pg_sqlstate(const PGresult *r); /* "" when none */
 
 /* ---- position: the JSON text that the core stores ----
@@ -244,7 +257,8 @@ struct cdcd_source {
     const struct pg_config *cfg;
     const struct cdcd_source_env *env;
     PGconn *sql;  /* ordinary connection: catalogue, slot state */
-    PGconn *repl; /* replication connection; streaming when stream != NULL */
+    PGconn *repl; /* replication connection of the stream alone, streaming when stream != NULL;
+                     snapshots have their own */
     struct pg_server server;
     struct pg_types *types;
     struct pg_filter *filter;
