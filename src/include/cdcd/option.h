@@ -23,6 +23,7 @@ enum {
     CDCD_OPT_SECRET = 2,   /* never printed */
     CDCD_OPT_SAMPLE = 4,   /* appears uncommented in the sample file */
     CDCD_OPT_REGEX = 8,    /* each item is an anchored regular expression, checked at start */
+    CDCD_OPT_TEMPLATE = 16, /* ${...} is the option's own pattern, not the environment's */
 };
 
 struct cdcd_strlist {
