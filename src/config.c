@@ -269,6 +269,7 @@ static enum cdcd_rc build(const struct cdcd_settings *s, struct cdcd_config *c,
     if ((rc = cdcd_options_apply(cdcd_config_options, c, s, "", in_section, err)) != CDCD_OK ||
         (rc = check_name(s, "name", c->name, err)) != CDCD_OK)
         return rc;
+    c->log_json = c->log_format == 1;
     if (!c->topic_prefix)
         c->topic_prefix = cdcd_xstrdup(c->name);
     if ((rc = check_name(s, "topic.prefix", c->topic_prefix, err)) != CDCD_OK ||

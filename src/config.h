@@ -25,7 +25,8 @@ struct cdcd_config {
     int snapshot_mode; /* enum cdcd_snapshot_mode */
     int64_t snapshot_workers;
     char *state_dir; /* exists and is writable */
-    int log_format; /* 0 text, 1 JSON */
+    int log_format; /* index of "text", "json" */
+    bool log_json;  /* the same */
     int log_level;  /* enum cdcd_log_level */
     char *http_listen; /* or NULL */
     int64_t max_event_bytes;
