@@ -5,7 +5,6 @@
 #include "command.h"
 #include "config.h"
 #include "plugin.h"
-#include "runner.h"
 
 #include <stdio.h>
 
@@ -160,7 +159,7 @@ static int sample(const char *source_name, const char *sink_name)
     struct cdcd_error err;
     if (cdcd_plugin_find(source_name, &source, &err) != CDCD_OK ||
         cdcd_plugin_find(sink_name, &sink, &err) != CDCD_OK)
-        return cdcd_runner_fail(&err);
+        return cdcd_command_failed(&err);
     if (!source->source)
         return cdcd_command_misused(&cdcd_cmd_config, "%s is no source", source_name);
     if (!sink->sink)
@@ -266,7 +265,7 @@ static int reference(void)
             struct cdcd_error err;
             if (cdcd_plugin_find(names.items[i], &p, &err) != CDCD_OK) {
                 cdcd_plugin_list_free(&names);
-                return cdcd_runner_fail(&err);
+                return cdcd_command_failed(&err);
             }
             if (sinks ? !p->sink : !p->source)
                 continue;
@@ -289,7 +288,7 @@ static int check_file(const char *path)
     struct cdcd_config *c;
     struct cdcd_error err;
     if (cdcd_config_load(path, &c, &err) != CDCD_OK)
-        return cdcd_runner_fail(&err);
+        return cdcd_command_failed(&err);
     printf("%s: pipeline %s from %s to %s\n", path, c->name, c->source_plugin->name,
            c->sink_plugin->name);
     cdcd_config_free(c);

@@ -15,3 +15,9 @@ int cdcd_command_misused(const struct cdcd_command *c, const char *fmt, ...)
     fprintf(stderr, "\nTry `cdcd %s --help`.\n", c->name);
     return CDCD_EXIT_USAGE;
 }
+
+int cdcd_command_failed(const struct cdcd_error *err)
+{
+    fprintf(stderr, "cdcd: %s\n", err->text);
+    return cdcd_error_exit_code(err->class);
+}

@@ -30,4 +30,7 @@ void cdcd_command_help(const struct cdcd_command *c, FILE *out);
 /* Prints the reason and where to find help on stderr; returns CDCD_EXIT_USAGE. */
 int cdcd_command_misused(const struct cdcd_command *c, const char *fmt, ...) CDCD_PRINTF(2, 3);
 
+/* Prints the error on stderr; returns the exit code of its class. */
+int cdcd_command_failed(const struct cdcd_error *err);
+
 #endif
