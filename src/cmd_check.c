@@ -74,10 +74,8 @@ static int check_main(int argc, char **argv)
         else
             bad = true;
     }
-    if (bad || !path || optind < argc) {
-        fprintf(stderr, "usage: %s\n", cdcd_cmd_check.usage);
-        return 2;
-    }
+    if (bad || !path || optind < argc)
+        return cdcd_command_misused(&cdcd_cmd_check, "wants -c FILE and no other arguments");
     struct cdcd_config *config = cdcd_runner_load(path, &code);
     if (!config)
         return code;

@@ -35,7 +35,7 @@ static int drop(struct cdcd_config *config, bool yes)
     struct cdcd_report report = {&found, print_line};
     cdcd_pipeline_source_env(config, &env);
     if (ops->drop(config->source_config, &env, true, &report, &err) != CDCD_OK)
-        return cdcd_runner_fail(&err);
+        return cdcd_command_failed(&err);
     if (found == 0) {
         printf("nothing to drop\n");
         return 0;
@@ -45,7 +45,7 @@ static int drop(struct cdcd_config *config, bool yes)
         return 0;
     }
     if (ops->drop(config->source_config, &env, false, &report, &err) != CDCD_OK)
-        return cdcd_runner_fail(&err);
+        return cdcd_command_failed(&err);
     return 0;
 }
 
@@ -65,10 +65,8 @@ static int drop_main(int argc, char **argv)
         else
             bad = true;
     }
-    if (bad || !path || optind < argc) {
-        fprintf(stderr, "usage: %s\n", cdcd_cmd_drop.usage);
-        return 2;
-    }
+    if (bad || !path || optind < argc)
+        return cdcd_command_misused(&cdcd_cmd_drop, "wants -c FILE and no other arguments");
     struct cdcd_config *config = cdcd_runner_load(path, &code);
     if (!config)
         return code;

@@ -4,12 +4,7 @@
 
 #include <getopt.h>
 #include <stdio.h>
-
-static int usage_error(const struct cdcd_command *cmd)
-{
-    fprintf(stderr, "usage: %s\n", cmd->usage);
-    return 2;
-}
+#include <stdlib.h>
 
 static int run(const struct cdcd_command *cmd, bool snapshot_only, int argc, char **argv)
 {
@@ -19,17 +14,18 @@ static int run(const struct cdcd_command *cmd, bool snapshot_only, int argc, cha
     struct cdcd_strlist only = {cdcd_xcalloc((size_t)argc + 1, sizeof(char *)), 0};
     int c, code = 0;
     optind = 1;
-    while ((c = getopt_long(argc, argv, "c:", longs, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, ":c:", longs, NULL)) != -1) {
         if (c == 'c')
             path = optarg;
         else if (c == 't' && snapshot_only)
             only.items[only.n++] = optarg;
         else
-            code = usage_error(cmd);
+            code = cdcd_command_misused(cmd, "unknown option %s", argv[optind - 1]);
     }
     struct cdcd_config *config = NULL;
     if (code == 0 && (!path || optind < argc))
-        code = usage_error(cmd);
+        code = cdcd_command_misused(cmd, path ? "unexpected argument %s" : "-c FILE is missing",
+                                    argv[optind]);
     if (code == 0)
         config = cdcd_runner_load(path, &code);
     if (config) {

@@ -21,6 +21,7 @@
 
 #include <cdcd/log.h>
 
+#include <stdlib.h>
 #include <time.h>
 
 /* Numbers of chunks go into cdcd.pos: 24 bits. */

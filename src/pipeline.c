@@ -10,6 +10,8 @@
 
 #include <cdcd/log.h>
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #define READ_WAIT_MS 250
@@ -415,7 +417,7 @@ enum cdcd_rc cdcd_pipeline_run(struct cdcd_pipeline *p, struct cdcd_error *err)
             retries = 0;
         }
         pthread_mutex_lock(&p->lock);
-        snprintf(p->stats.last_error, sizeof p->stats.last_error, "%s", err->text);
+        snprintf(p->stats.last_error, sizeof p->stats.last_error, "%.500s", err->text);
         p->stats.retries++;
         pthread_mutex_unlock(&p->lock);
         if (!may_retry(p, err, retries))

@@ -7,6 +7,8 @@
 
 #include <cdcd/log.h>
 
+#include <stdlib.h>
+
 /* How long a source that said "there is more" may take to bring it before what has been
  * written is committed all the same. */
 #define MORE_WAIT_MS 5

@@ -1,11 +1,12 @@
 #include "runner.h"
 
+#include "command.h"
+
 #include <cdcd/log.h>
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,21 +28,15 @@ void cdcd_runner_block_signals(void)
     pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
-int cdcd_runner_fail(const struct cdcd_error *err)
-{
-    fprintf(stderr, "cdcd: %s\n", err->text);
-    return cdcd_error_exit_code(err->class);
-}
-
 struct cdcd_config *cdcd_runner_load(const char *path, int *code)
 {
     struct cdcd_error err = {0};
     struct cdcd_config *config = NULL;
     if (cdcd_config_load(path, &config, &err) != CDCD_OK) {
-        *code = cdcd_runner_fail(&err);
+        *code = cdcd_command_failed(&err);
         return NULL;
     }
-    cdcd_log_setup((enum cdcd_log_level)config->log_level, config->log_json, config->name);
+    cdcd_log_setup((enum cdcd_log_level)config->log_level, config->log_format == 1, config->name);
     return config;
 }
 
@@ -88,19 +83,19 @@ int cdcd_runner_run(struct cdcd_config *config, const struct cdcd_run_options *o
     pthread_t thread;
     cdcd_runner_block_signals();
     if (cdcd_pipeline_new(config, options, &job.pipeline, &job.err) != CDCD_OK) {
-        code = cdcd_runner_fail(&job.err);
+        code = cdcd_command_failed(&job.err);
         goto out;
     }
     if (pthread_create(&thread, NULL, job_main, &job) != 0) {
         cdcd_error_set(&job.err, CDCD_ERR_FATAL, "cannot start the capture thread");
-        code = cdcd_runner_fail(&job.err);
+        code = cdcd_command_failed(&job.err);
         goto out;
     }
     supervise(&job);
     pthread_join(thread, NULL);
     if (job.rc == CDCD_ERROR) {
         cdcd_error_context(&job.err, "pipeline %s", config->name);
-        code = cdcd_runner_fail(&job.err);
+        code = cdcd_command_failed(&job.err);
     }
 out:
     cdcd_pipeline_free(job.pipeline);

@@ -14,8 +14,6 @@
 void cdcd_runner_block_signals(void);
 /* Prints the error, if any, and returns the process's exit code. Takes `config`. */
 int cdcd_runner_run(struct cdcd_config *config, const struct cdcd_run_options *options);
-/* "cdcd: TEXT" on stderr, as the last line of a failed command; returns its exit code. */
-int cdcd_runner_fail(const struct cdcd_error *err);
 /* Loads the config and sets up logging. NULL: *code is the exit code, the reason is printed. */
 struct cdcd_config *cdcd_runner_load(const char *path, int *code);
 
