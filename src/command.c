@@ -21,9 +21,3 @@ int cdcd_command_failed(const struct cdcd_error *err)
     fprintf(stderr, "cdcd: %s\n", err->text);
     return cdcd_error_exit_code(err->class);
 }
-
-int cdcd_command_failed(const struct cdcd_error *err)
-{
-    fprintf(stderr, "cdcd: %s\n", err->text);
-    return cdcd_error_exit_code(err->class);
-}
