@@ -167,6 +167,8 @@ do_start() {
         FRESH=0
     fi
     svc_prepare
+    # scripts/test reads this, to stop what a test that was killed has left running.
+    [[ -z ${CDCD_SERVICES_LIST:-} ]] || printf '%s %s\n' "$SVC_NAME" "$SVC_DIR" >>"$CDCD_SERVICES_LIST"
     SVC_PORT=${asked:-${SVC_PORT:-$(port_pick)}}
     port_listening "$SVC_PORT" &&
         die "port $SVC_PORT is taken; choose another with --port, or leave --port out for a free one"
