@@ -41,7 +41,7 @@ static void equal_shapes_have_equal_versions(void **state)
     uint64_t v = version_and_free(make());
     assert_true(v == version_and_free(other));
     /* It is written into headers: the hash may not change from release to release. */
-    assert_true(v == 0x[==========] Running 4 test(s).u);
+    assert_true(v == 0x6b73fded16b8f258u);
 }
 
 static void change_name(struct cdcd_schema *s) { s->columns[2].name = "notes"; }
