@@ -60,8 +60,8 @@ const char *cdcd_option_suggest(const struct cdcd_option *table, const char *nam
     unsigned best_distance = strlen(name) < 6 ? 3 : (unsigned)strlen(name) / 3 + 1;
     for (const struct cdcd_option *o = table; o->name; o++) {
         unsigned d = edit_distance(name, o->name);
-        if (is_part_of(name, o->name) || is_part_of(o->name, name))
-            d = d < 2 ? d : 2;
+        unsigned part = is_part_of(name, o->name) ? 1 : is_part_of(o->name, name) ? 2 : 99;
+        d = part < d ? part : d;
         if (d < best_distance) {
             best = o->name;
             best_distance = d;
