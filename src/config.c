@@ -117,20 +117,21 @@ static enum cdcd_rc find_sub_section(const struct cdcd_settings *s, const char *
     return CDCD_OK;
 }
 
-static bool empty_or_absent(const struct cdcd_settings *s, const char *path)
+static const struct cdcd_setting *find_setting(const struct cdcd_settings *s, const char *path)
 {
     for (size_t i = 0; i < s->n; i++) {
         if (strcmp(s->items[i].path, path) == 0)
-            return s->items[i].kind == CDCD_SETTING_EMPTY;
+            return &s->items[i];
     }
-    return true;
+    return NULL;
 }
 
 /* `sink: {file: 5}` is no section. */
 static enum cdcd_rc check_is_map(const struct cdcd_settings *s, const char *path,
-                                 const struct cdcd_setting *at, struct cdcd_error *err)
+                                 struct cdcd_error *err)
 {
-    if (empty_or_absent(s, path))
+    const struct cdcd_setting *at = find_setting(s, path);
+    if (!at || at->kind == CDCD_SETTING_EMPTY)
         return CDCD_OK;
     return cdcd_settings_error(s, at, err, "expected keys with values");
 }
@@ -151,7 +152,7 @@ static enum cdcd_rc apply_plugin(const struct cdcd_settings *s, const char *sect
                                    is_source ? "source: {postgres: {url: ...}}"
                                              : "sink: {file: {path: \"-\"}}");
     prefix = cdcd_xasprintf("%s.%s", section, name);
-    if ((rc = check_is_map(s, prefix, at, err)) != CDCD_OK)
+    if ((rc = check_is_map(s, prefix, err)) != CDCD_OK)
         goto out;
     struct cdcd_error why;
     if (cdcd_plugin_find(name, plugin, &why) != CDCD_OK) {
@@ -194,7 +195,7 @@ static enum cdcd_rc apply_format(const struct cdcd_settings *s, struct cdcd_conf
         rc = cdcd_settings_error(s, at, err, "there is no format \"%s\"; there is: debezium",
                                  name);
     else if (name)
-        rc = check_is_map(s, "format.debezium", at, err);
+        rc = check_is_map(s, "format.debezium", err);
     free(name);
     if (rc != CDCD_OK)
         return rc;
@@ -208,14 +209,9 @@ static enum cdcd_rc check_name(const struct cdcd_settings *s, const char *path, 
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                   "._-";
-    const struct cdcd_setting *at = NULL;
     if (*value && strspn(value, letters) == strlen(value) && strlen(value) <= 200)
         return CDCD_OK;
-    for (size_t i = 0; i < s->n; i++) {
-        if (strcmp(s->items[i].path, path) == 0)
-            at = &s->items[i];
-    }
-    return cdcd_settings_error(s, at, err, "expected 1 to 200 letters, digits, dots, underscores "
+    return cdcd_settings_error(s, find_setting(s, path), err, "expected 1 to 200 letters, digits, dots, underscores "
                                "or hyphens, not \"%s\"", value);
 }
 
@@ -253,12 +249,13 @@ static enum cdcd_rc settle_state_dir(const struct cdcd_settings *s, struct cdcd_
         c->state_dir = cdcd_xstrdup(DEFAULT_STATE_DIR);
         return CDCD_OK;
     }
+    const struct cdcd_setting *at = find_setting(s, "state.dir");
     if (mkdir(c->state_dir, 0700) != 0 && errno != EEXIST)
-        return cdcd_settings_error(s, NULL, err, "state.dir: cannot make the folder %s: %s",
-                                   c->state_dir, strerror(errno));
+        return cdcd_settings_error(s, at, err, "cannot make the folder %s: %s", c->state_dir,
+                                   strerror(errno));
     if (!usable_folder(c->state_dir))
-        return cdcd_settings_error(s, NULL, err, "state.dir: %s is no folder that this user may "
-                                   "write to", c->state_dir);
+        return cdcd_settings_error(s, at, err, "%s is no folder that this user may write to",
+                                   c->state_dir);
     return CDCD_OK;
 }
 
