@@ -34,7 +34,7 @@ enum cdcd_overflow_mode { CDCD_OVERFLOW_ERROR, CDCD_OVERFLOW_SATURATE };
 
 /* Filled from cdcd_debezium_options; borrowed by the encoder for its life. */
 struct cdcd_debezium_config {
-    int decimal_mode;  /* enum cdcd_decimal_mode; the same for those below */
+    int decimal_mode; /* enum cdcd_decimal_mode; the same for those below */
     int time_mode;
     int time_overflow;
     int binary_mode;

@@ -156,7 +156,7 @@ struct cdcd_event {
 /* Same kind and same value, byte for byte: 1.1 and 1.10 differ. */
 static inline bool cdcd_cell_equal(const struct cdcd_cell *a, const struct cdcd_cell *b)
 {
-    if (a->kind != b->kind || a->inf != b->inf)
+    if (a->kind != b->kind)
         return false;
     switch (a->kind) {
     case CDCD_C_NULL:
@@ -166,11 +166,12 @@ static inline bool cdcd_cell_equal(const struct cdcd_cell *a, const struct cdcd_
     case CDCD_C_BOOL:
     case CDCD_C_INT:
     case CDCD_C_UINT:
-    case CDCD_C_DATE:
     case CDCD_C_TIME:
         return a->i == b->i;
+    case CDCD_C_DATE:
+        return a->inf == b->inf && (a->inf || a->i == b->i);
     case CDCD_C_TIMESTAMP:
-        return a->i == b->i && a->len == b->len;
+        return a->inf == b->inf && (a->inf || (a->i == b->i && a->len == b->len));
     case CDCD_C_INTERVAL:
         return a->iv->months == b->iv->months && a->iv->days == b->iv->days &&
                a->iv->micros == b->iv->micros;
@@ -182,8 +183,8 @@ static inline bool cdcd_cell_equal(const struct cdcd_cell *a, const struct cdcd_
         }
         return a->len == b->len;
     default: /* text and bytes */
-        return a->len == b->len && a->aux == b->aux &&
-               (a->len == 0 || memcmp(a->ptr, b->ptr, a->len) == 0);
+        return a->len == b->len && (a->len == 0 || memcmp(a->ptr, b->ptr, a->len) == 0) &&
+               (a->kind != CDCD_C_GEOM || a->aux == b->aux);
     }
 }
 

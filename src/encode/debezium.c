@@ -1,0 +1,709 @@
+/*
+ * Events -> Debezium records: envelopes, keys, tombstones, headers.
+ */
+#include "dbz.h"
+
+#include <cdcd/log.h>
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- the encoder ---- */
+
+static struct cdcd_topic *own_topic(struct cdcd_encoder *e, const char *first, const char *second,
+                                    bool keyed)
+{
+    char *name = cdcd_xasprintf("%s%s%s", first, dbz_str(e->d.cfg->topic_delimiter, "."), second);
+    struct cdcd_topic *t = cdcd_topics_get(&e->topics, name, strlen(name), NULL, keyed);
+    free(name);
+    return t;
+}
+
+static void source_names_init(struct cdcd_encoder *e)
+{
+    const struct cdcd_source_ops *ops = e->env.source;
+    e->source_names = cdcd_arena_alloc(&e->arena,
+                                       (ops->nsource_columns + 1) * sizeof(e->source_names[0]));
+    for (size_t i = 0; i < ops->nsource_columns; i++) {
+        struct cdcd_writer w;
+        cdcd_writer_begin(&w, &e->arena);
+        cdcd_writer_char(&w, ',');
+        cdcd_json_string(&w, ops->source_columns[i].name, strlen(ops->source_columns[i].name));
+        cdcd_writer_char(&w, ':');
+        e->source_names[i] = cdcd_writer_end(&w);
+    }
+}
+
+enum cdcd_rc cdcd_encoder_new(const struct cdcd_debezium_config *cfg,
+                              const struct cdcd_encoder_env *env, struct cdcd_encoder **out,
+                              struct cdcd_error *err)
+{
+    static _Atomic uint64_t ids;
+    struct cdcd_encoder *e = cdcd_xcalloc(1, sizeof(*e));
+    e->id = atomic_fetch_add(&ids, 1) + 1;
+    e->d.cfg = cfg;
+    e->env = *env;
+    cdcd_arena_init(&e->arena, 8192);
+    cdcd_buf_init(&e->d.scratch, 0);
+    cdcd_topics_init(&e->topics);
+    e->ts_us = INT64_MIN;
+    if (dbz_check_options(cfg, err) != CDCD_OK ||
+        dbz_placeholder_init(&e->d, &e->arena, err) != CDCD_OK ||
+        dbz_rules_parse(e, cfg->message_key_columns, err) != CDCD_OK) {
+        cdcd_encoder_free(e);
+        return CDCD_ERROR;
+    }
+    for (int op = 0; op <= CDCD_OP_MESSAGE; op++)
+        e->skip |= cdcd_debezium_skips(cfg, (enum cdcd_op)op) ? 1u << op : 0;
+    source_names_init(e);
+    *out = e;
+    return CDCD_OK;
+}
+
+void cdcd_encoder_free(struct cdcd_encoder *e)
+{
+    if (!e)
+        return;
+    dbz_rules_free(e);
+    dbz_table_free(e->message);
+    free(e->db);
+    cdcd_topics_free(&e->topics);
+    cdcd_buf_free(&e->d.scratch);
+    cdcd_arena_free(&e->arena);
+    free(e);
+}
+
+uint64_t cdcd_encoder_skipped(const struct cdcd_encoder *e)
+{
+    return e->skipped;
+}
+
+/* ---- parts of an envelope ---- */
+
+/* One event on its way; lives on the stack. */
+struct job {
+    struct cdcd_encoder *e;
+    struct cdcd_batch *b;
+    const struct cdcd_event *ev;
+    struct dbz_table *t;
+    struct cdcd_writer w;
+};
+
+static size_t digits_of(char *out, int64_t v)
+{
+    char text[24];
+    size_t n = 0;
+    uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+    do
+        text[n++] = (char)('0' + u % 10);
+    while (u /= 10);
+    if (v < 0)
+        text[n++] = '-';
+    for (size_t i = 0; i < n; i++)
+        out[i] = text[n - 1 - i];
+    return n;
+}
+
+/* The commit time as microseconds in text. Its first digits are the milliseconds. */
+static void ts_prepare(struct cdcd_encoder *e, int64_t us)
+{
+    if (e->ts_us == us)
+        return;
+    e->ts_us = us;
+    e->ts_len = digits_of(e->ts_text, us);
+}
+
+static void put_source(struct job *j)
+{
+    struct cdcd_encoder *e = j->e;
+    struct cdcd_writer *w = &j->w;
+    const struct cdcd_event *ev = j->ev;
+    const struct dbz_source_text *s = &j->t->source;
+    ts_prepare(e, ev->ts_us);
+    dbz_add(w, s->prefix);
+    if (ev->ts_us >= 1000)
+        cdcd_writer_add(w, e->ts_text, e->ts_len - 3);
+    else
+        cdcd_writer_char(w, '0');
+    dbz_add(w, s->mark[ev->snapshot <= CDCD_SNAP_LAST ? ev->snapshot : 0]);
+    if (ev->sequence.ptr)
+        cdcd_json_string(w, ev->sequence.ptr, ev->sequence.len);
+    else
+        cdcd_writer_lit(w, "null");
+    cdcd_writer_lit(w, ",\"ts_us\":");
+    cdcd_writer_add(w, e->ts_text, e->ts_len);
+    cdcd_writer_lit(w, ",\"ts_ns\":");
+    cdcd_writer_add(w, e->ts_text, e->ts_len);
+    dbz_adds(w, ev->ts_us ? "000" : "");
+    for (size_t i = 0; i < e->env.source->nsource_columns; i++) {
+        const struct cdcd_cell *v = ev->source ? &ev->source[i] : NULL;
+        dbz_add(w, e->source_names[i]);
+        switch (v ? v->kind : CDCD_C_NULL) {
+        case CDCD_C_TEXT: cdcd_json_string(w, v->ptr, v->len); break;
+        case CDCD_C_INT: cdcd_json_int(w, v->i); break;
+        case CDCD_C_UINT: cdcd_json_uint(w, v->u); break;
+        case CDCD_C_BOOL: dbz_adds(w, v->i ? "true" : "false"); break;
+        default: cdcd_writer_lit(w, "null"); break;
+        }
+    }
+    cdcd_writer_char(w, '}');
+}
+
+/* `extra` is 1 for the second record of an event that the source counted as two. */
+static void put_transaction(struct job *j, uint64_t extra)
+{
+    const struct cdcd_event *ev = j->ev;
+    if (!ev->tx_id.ptr) {
+        cdcd_writer_lit(&j->w, ",\"transaction\":null");
+        return;
+    }
+    cdcd_writer_lit(&j->w, ",\"transaction\":{\"id\":");
+    cdcd_json_string(&j->w, ev->tx_id.ptr, ev->tx_id.len);
+    cdcd_writer_lit(&j->w, ",\"total_order\":");
+    cdcd_json_uint(&j->w, ev->total_order + extra);
+    cdcd_writer_lit(&j->w, ",\"data_collection_order\":");
+    cdcd_json_uint(&j->w, ev->data_collection_order + extra);
+    cdcd_writer_char(&j->w, '}');
+}
+
+/* A value that did not change is taken from the other image when that has it. */
+static bool put_row(struct job *j, const struct cdcd_cell *row, const struct cdcd_cell *other)
+{
+    struct dbz *d = &j->e->d;
+    struct cdcd_writer *w = &j->w;
+    const struct dbz_table *t = j->t;
+    if (!row) {
+        cdcd_writer_lit(w, "null");
+        return true;
+    }
+    cdcd_writer_char(w, '{');
+    for (uint32_t i = 0; i < t->ncolumns; i++) {
+        const struct dbz_column *c = &t->columns[i];
+        const struct cdcd_cell *v = &row[i];
+        if (v->kind == CDCD_C_UNCHANGED && other && cdcd_cell_present(&other[i]))
+            v = &other[i];
+        cdcd_writer_add(w, c->name.ptr, c->name.len);
+        if (!dbz_write(d, w, c, v))
+            return false;
+    }
+    cdcd_writer_char(w, '}');
+    return true;
+}
+
+struct images {
+    const struct cdcd_cell *before, *after, *other; /* other: fills what is unchanged in after */
+    uint64_t extra;
+    char op;
+};
+
+static bool put_envelope(struct job *j, const struct images *im, struct cdcd_slice *out)
+{
+    char op[] = ",\"op\":\"?\"";
+    cdcd_writer_begin(&j->w, &j->b->arena);
+    dbz_add(&j->w, j->t->value_prefix);
+    if (!put_row(j, im->before, NULL))
+        return false;
+    cdcd_writer_lit(&j->w, ",\"after\":");
+    if (!put_row(j, im->after, im->other))
+        return false;
+    put_source(j);
+    put_transaction(j, im->extra);
+    op[sizeof(op) - 3] = im->op;
+    cdcd_writer_add(&j->w, op, sizeof(op) - 1);
+    dbz_add(&j->w, j->e->tail);
+    dbz_add(&j->w, j->t->value_suffix);
+    *out = cdcd_writer_end(&j->w);
+    return true;
+}
+
+/* ---- keys ---- */
+
+static bool key_fail(struct job *j, const struct dbz_column *c, const char *why)
+{
+    return dbz_fail(&j->e->d, c,
+                    "%s, so the record's key is unknown; run ALTER TABLE ... REPLICA IDENTITY "
+                    "FULL, or leave the column out of message.key.columns",
+                    why);
+}
+
+/* The key from one image, or from the other where the first does not have a value. No key
+ * columns: a null key. */
+static bool put_key(struct job *j, const struct cdcd_cell *row, const struct cdcd_cell *other,
+                    struct cdcd_slice *out)
+{
+    const struct dbz_table *t = j->t;
+    *out = (struct cdcd_slice){NULL, 0};
+    if (!t->nkeys)
+        return true;
+    cdcd_writer_begin(&j->w, &j->b->arena);
+    dbz_add(&j->w, t->key_prefix);
+    for (uint32_t i = 0; i < t->nkeys; i++) {
+        uint32_t n = t->keys[i];
+        const struct dbz_column *c = &t->columns[n];
+        const struct cdcd_cell *v = row ? &row[n] : NULL;
+        if ((!v || !cdcd_cell_present(v)) && other && cdcd_cell_present(&other[n]))
+            v = &other[n];
+        if (!v || v->kind == CDCD_C_ABSENT)
+            return key_fail(j, c, "the log does not carry this column");
+        if (v->kind == CDCD_C_UNCHANGED)
+            return key_fail(j, c, "this replica identity column is unchanged TOAST");
+        dbz_add(&j->w, t->key_names[i]);
+        if (!dbz_write(&j->e->d, &j->w, c, v))
+            return false;
+    }
+    dbz_add(&j->w, t->key_suffix);
+    *out = cdcd_writer_end(&j->w);
+    return true;
+}
+
+static bool key_present(const struct dbz_table *t, const struct cdcd_cell *row)
+{
+    for (uint32_t i = 0; i < t->nkeys; i++) {
+        if (!cdcd_cell_present(&row[t->keys[i]]))
+            return false;
+    }
+    return t->nkeys > 0;
+}
+
+/* The key without its schema, for the headers of a key change. */
+static struct cdcd_slice bare_key(const struct dbz_table *t, struct cdcd_slice key)
+{
+    size_t skip = t->key_prefix.len - 1, end = t->key_suffix.len - 1;
+    return (struct cdcd_slice){key.ptr + skip, key.len - skip - end};
+}
+
+/* ---- records ---- */
+
+static void put_hex(char *p, uint64_t v)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    for (int i = 16; i-- > 0; v >>= 4)
+        p[i] = digits[v & 15];
+}
+
+/* COMMIT-KIND-ORDINAL, of fixed width, so that the order of the bytes is that of the log. `sub`
+ * tells the records of one event apart. */
+static struct cdcd_slice pos_text(struct cdcd_arena *a, const struct cdcd_pos *pos, unsigned sub)
+{
+    char *p = cdcd_arena_alloc(a, 35);
+    put_hex(p, pos->commit);
+    p[16] = '-';
+    p[17] = pos->stream ? '1' : '0';
+    p[18] = '-';
+    put_hex(p + 19, pos->ordinal * 4 + sub);
+    return (struct cdcd_slice){p, 35};
+}
+
+static struct cdcd_record *add_record(struct job *j, struct cdcd_topic *topic,
+                                      struct cdcd_slice key, struct cdcd_slice value, unsigned sub,
+                                      const struct cdcd_header *first)
+{
+    const struct dbz_table *t = j->t;
+    struct cdcd_arena *a = &j->b->arena;
+    uint32_t extra = first ? 1 : 0;
+    struct cdcd_header *h = cdcd_arena_alloc(a, (t->nheaders + extra) * sizeof(*h));
+    if (first)
+        h[0] = *first;
+    memcpy(h + extra, t->headers, t->nheaders * sizeof(*h));
+    h[extra + t->pos_header].value = pos_text(a, &j->ev->pos, sub);
+
+    struct cdcd_record *r = cdcd_batch_record(j->b);
+    r->topic = topic;
+    r->key = key;
+    r->value = value;
+    r->headers = h;
+    r->nheaders = t->nheaders + extra;
+    r->timestamp_ms = j->ev->ts_us / 1000;
+    j->b->bytes += key.len + value.len;
+    return r;
+}
+
+static const struct cdcd_slice none = {NULL, 0};
+
+static bool encode_plain(struct job *j, const struct images *im)
+{
+    struct cdcd_slice key, value;
+    if (!put_key(j, im->after, im->before, &key) || !put_envelope(j, im, &value))
+        return false;
+    add_record(j, j->t->topic, key, value, 0, NULL);
+    return true;
+}
+
+static bool encode_delete(struct job *j)
+{
+    struct images im = {.before = j->ev->before, .op = 'd'};
+    struct cdcd_slice key, value;
+    if (!put_key(j, im.before, NULL, &key) || !put_envelope(j, &im, &value))
+        return false;
+    add_record(j, j->t->topic, key, value, 0, NULL);
+    if (j->e->d.cfg->tombstones_on_delete)
+        add_record(j, j->t->topic, key, none, 1, NULL);
+    return true;
+}
+
+/* Delete and tombstone of the old key, create of the new one. */
+static bool encode_key_change(struct job *j, struct cdcd_slice old_key, struct cdcd_slice new_key)
+{
+    const struct cdcd_event *ev = j->ev;
+    struct images gone = {.before = ev->before, .op = 'd'};
+    struct images made = {.after = ev->after,
+                          .other = ev->before,
+                          .op = 'c',
+                          .extra = cdcd_event_key_changed(ev) ? 1 : 0};
+    struct cdcd_header to = {.name = cdcd_slice_str("__debezium.newkey"),
+                             .value = bare_key(j->t, new_key),
+                             .json = true};
+    struct cdcd_header from = {.name = cdcd_slice_str("__debezium.oldkey"),
+                               .value = bare_key(j->t, old_key),
+                               .json = true};
+    struct cdcd_slice delete_value, create_value;
+    if (!put_envelope(j, &gone, &delete_value) || !put_envelope(j, &made, &create_value))
+        return false;
+    add_record(j, j->t->topic, old_key, delete_value, 0, &to);
+    if (j->e->d.cfg->tombstones_on_delete)
+        add_record(j, j->t->topic, old_key, none, 1, &to);
+    add_record(j, j->t->topic, new_key, create_value, 2, &from);
+    return true;
+}
+
+/* A before image that has only what `after` has in its key says nothing: the server sends the
+ * key of the old row when it is TOAST, changed or not. */
+static bool tells_nothing(const struct job *j)
+{
+    const struct cdcd_event *ev = j->ev;
+    const struct dbz_table *t = j->t;
+    bool absent = false;
+    for (uint32_t i = 0; i < t->ncolumns; i++) {
+        if (ev->before[i].kind == CDCD_C_ABSENT) {
+            absent = true;
+            continue;
+        }
+        bool key = false;
+        for (uint32_t k = 0; k < t->nkeys && !key; k++)
+            key = t->keys[k] == i;
+        if (!key)
+            return false;
+    }
+    return absent || t->ncolumns == 0;
+}
+
+static bool encode_update(struct job *j)
+{
+    const struct cdcd_event *ev = j->ev;
+    struct images im = {.before = ev->before, .after = ev->after, .other = ev->before, .op = 'u'};
+    struct cdcd_slice key, old_key, value;
+    if (!put_key(j, ev->after, ev->before, &key))
+        return false;
+    if (ev->before && key_present(j->t, ev->before)) {
+        if (!put_key(j, ev->before, NULL, &old_key))
+            return false;
+        if (!cdcd_slice_eq(key, old_key))
+            return encode_key_change(j, old_key, key);
+    }
+    if (ev->before && tells_nothing(j))
+        im.before = NULL;
+    if (!put_envelope(j, &im, &value))
+        return false;
+    add_record(j, j->t->topic, key, value, 0, NULL);
+    return true;
+}
+
+static struct cdcd_slice truncate_key(struct job *j)
+{
+    const struct cdcd_schema *s = j->ev->schema;
+    bool schemas = j->e->d.cfg->schemas_enable;
+    cdcd_writer_begin(&j->w, &j->b->arena);
+    if (schemas) {
+        cdcd_writer_lit(&j->w, "{\"schema\":");
+        dbz_adds(&j->w, dbz_schema_truncate_key);
+        cdcd_writer_lit(&j->w, ",\"payload\":");
+    }
+    cdcd_writer_lit(&j->w, "{\"schema\":");
+    const char *schema = s->schema[0] ? s->schema : s->db;
+    cdcd_json_string(&j->w, schema, strlen(schema));
+    cdcd_writer_lit(&j->w, ",\"table\":");
+    cdcd_json_string(&j->w, s->table, strlen(s->table));
+    dbz_adds(&j->w, schemas ? "}}" : "}");
+    return cdcd_writer_end(&j->w);
+}
+
+/* A compacted topic takes no null key: the truncate of a keyed table goes elsewhere. */
+static bool encode_truncate(struct job *j)
+{
+    struct cdcd_encoder *e = j->e;
+    struct images im = {.op = 't'};
+    struct cdcd_slice value, key = none;
+    struct cdcd_topic *topic = j->t->topic;
+    if (e->env.compacted_truncates && topic->keyed) {
+        if (!e->truncate_topic)
+            e->truncate_topic = own_topic(e, e->env.topic_prefix, "truncate", true);
+        topic = e->truncate_topic;
+        key = truncate_key(j);
+    }
+    if (!put_envelope(j, &im, &value))
+        return false;
+    add_record(j, topic, key, value, 0, NULL);
+    return true;
+}
+
+/* ---- records without a table ---- */
+
+static struct cdcd_slice put_wrapped(struct job *j, const char *schema, const char *open,
+                                     struct cdcd_slice text)
+{
+    bool schemas = j->e->d.cfg->schemas_enable;
+    cdcd_writer_begin(&j->w, &j->b->arena);
+    if (schemas) {
+        cdcd_writer_lit(&j->w, "{\"schema\":");
+        dbz_adds(&j->w, schema);
+        cdcd_writer_lit(&j->w, ",\"payload\":");
+    }
+    dbz_adds(&j->w, open);
+    cdcd_json_string(&j->w, text.ptr ? text.ptr : "", text.len);
+    dbz_adds(&j->w, schemas ? "}}" : "}");
+    return cdcd_writer_end(&j->w);
+}
+
+static bool encode_message(struct job *j)
+{
+    struct cdcd_encoder *e = j->e;
+    const struct cdcd_event *ev = j->ev;
+    static const struct cdcd_column content_column = {
+        .name = "content", .type = CDCD_T_BYTES, .type_name = "bytea"};
+    struct dbz_column content = {.col = &content_column,
+                                 .form = dbz_form_of(e->d.cfg, &content_column)};
+    const struct cdcd_cell *prefix = &ev->after[0], *body = &ev->after[1];
+    content.write = dbz_forms[content.form].write;
+    if (!e->message_topic)
+        e->message_topic = own_topic(e, e->env.topic_prefix, "message", false);
+    struct cdcd_slice name = {prefix->kind == CDCD_C_TEXT ? prefix->ptr : "",
+                              prefix->kind == CDCD_C_TEXT ? prefix->len : 0};
+    struct cdcd_slice key = put_wrapped(j, dbz_schema_message_key, "{\"prefix\":", name);
+
+    cdcd_writer_begin(&j->w, &j->b->arena);
+    dbz_add(&j->w, j->t->value_prefix);
+    dbz_add(&j->w, e->now_ms);
+    put_source(j);
+    put_transaction(j, 0);
+    cdcd_writer_lit(&j->w, ",\"message\":{\"prefix\":");
+    cdcd_json_string(&j->w, name.ptr, name.len);
+    cdcd_writer_lit(&j->w, ",\"content\":");
+    if (!dbz_write(&e->d, &j->w, &content, body)) {
+        e->d.bad = NULL;
+        return false;
+    }
+    cdcd_writer_lit(&j->w, "}}");
+    dbz_add(&j->w, j->t->value_suffix);
+    add_record(j, e->message_topic, key, cdcd_writer_end(&j->w), 0, NULL);
+    return true;
+}
+
+static void put_collections(struct job *j)
+{
+    const struct cdcd_event *ev = j->ev;
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < ev->ncollections; i++)
+        total += ev->collections[i].count;
+    cdcd_json_uint(&j->w, total);
+    cdcd_writer_lit(&j->w, ",\"data_collections\":[");
+    for (uint32_t i = 0; i < ev->ncollections; i++) {
+        dbz_adds(&j->w, i ? ",{\"data_collection\":" : "{\"data_collection\":");
+        cdcd_json_string(&j->w, ev->collections[i].name.ptr, ev->collections[i].name.len);
+        cdcd_writer_lit(&j->w, ",\"event_count\":");
+        cdcd_json_uint(&j->w, ev->collections[i].count);
+        cdcd_writer_char(&j->w, '}');
+    }
+    cdcd_writer_char(&j->w, ']');
+}
+
+static bool encode_transaction(struct job *j)
+{
+    struct cdcd_encoder *e = j->e;
+    const struct cdcd_event *ev = j->ev;
+    bool schemas = e->d.cfg->schemas_enable, end = ev->op == CDCD_OP_TX_END;
+    if (!e->transaction_topic)
+        e->transaction_topic = own_topic(
+            e, e->env.topic_prefix, dbz_str(e->d.cfg->topic_transaction, "transaction"), false);
+    struct cdcd_slice key = put_wrapped(j, dbz_schema_tx_key, "{\"id\":", ev->tx_id);
+
+    cdcd_writer_begin(&j->w, &j->b->arena);
+    if (schemas) {
+        cdcd_writer_lit(&j->w, "{\"schema\":");
+        dbz_adds(&j->w, dbz_schema_tx_value);
+        cdcd_writer_lit(&j->w, ",\"payload\":");
+    }
+    dbz_adds(&j->w, end ? "{\"status\":\"END\",\"id\":" : "{\"status\":\"BEGIN\",\"id\":");
+    cdcd_json_string(&j->w, ev->tx_id.ptr ? ev->tx_id.ptr : "", ev->tx_id.len);
+    cdcd_writer_lit(&j->w, ",\"event_count\":");
+    if (end)
+        put_collections(j);
+    else
+        cdcd_writer_lit(&j->w, "null,\"data_collections\":null");
+    cdcd_writer_lit(&j->w, ",\"ts_ms\":");
+    cdcd_json_int(&j->w, ev->ts_us / 1000);
+    dbz_adds(&j->w, schemas ? "}}" : "}");
+    add_record(j, e->transaction_topic, key, cdcd_writer_end(&j->w), 0, NULL);
+    return true;
+}
+
+static bool encode_heartbeat(struct job *j)
+{
+    struct cdcd_encoder *e = j->e;
+    bool schemas = e->d.cfg->schemas_enable;
+    if (!e->heartbeat_topic)
+        e->heartbeat_topic = own_topic(
+            e, dbz_str(e->d.cfg->topic_heartbeat_prefix, "__debezium-heartbeat"),
+            e->env.topic_prefix, true);
+    struct cdcd_slice key = put_wrapped(j, dbz_schema_heartbeat_key,
+                                        "{\"serverName\":", cdcd_slice_str(e->env.topic_prefix));
+    cdcd_writer_begin(&j->w, &j->b->arena);
+    if (schemas) {
+        cdcd_writer_lit(&j->w, "{\"schema\":");
+        dbz_adds(&j->w, dbz_schema_heartbeat_value);
+        cdcd_writer_lit(&j->w, ",\"payload\":");
+    }
+    cdcd_writer_lit(&j->w, "{\"ts_ms\":");
+    dbz_add(&j->w, e->now_ms);
+    dbz_adds(&j->w, schemas ? "}}" : "}");
+    struct cdcd_record *r = add_record(j, e->heartbeat_topic, key, cdcd_writer_end(&j->w), 0, NULL);
+    r->timestamp_ms = cdcd_wallclock_us() / 1000;
+    return true;
+}
+
+/* ---- events ---- */
+
+/* Debezium's clock fields: when the record was made. One clock reading a batch. */
+static void begin_batch(struct cdcd_encoder *e, struct cdcd_batch *b)
+{
+    int64_t us = cdcd_wallclock_us();
+    size_t n = digits_of(e->now_text, us);
+    struct cdcd_writer w;
+    e->now_us = (struct cdcd_slice){e->now_text, n};
+    e->now_ms = (struct cdcd_slice){e->now_text, n > 3 ? n - 3 : n};
+    cdcd_writer_begin(&w, &b->arena);
+    cdcd_writer_lit(&w, ",\"ts_ms\":");
+    dbz_add(&w, e->now_ms);
+    cdcd_writer_lit(&w, ",\"ts_us\":");
+    dbz_add(&w, e->now_us);
+    cdcd_writer_lit(&w, ",\"ts_ns\":");
+    dbz_add(&w, e->now_us);
+    cdcd_writer_lit(&w, "000}");
+    e->tail = cdcd_writer_end(&w);
+}
+
+static bool encode_data(struct job *j)
+{
+    const struct cdcd_event *ev = j->ev;
+    struct images im = {.after = ev->after};
+    switch (ev->op) {
+    case CDCD_OP_CREATE: im.op = 'c'; return encode_plain(j, &im);
+    case CDCD_OP_READ: im.op = 'r'; return encode_plain(j, &im);
+    case CDCD_OP_UPDATE: return encode_update(j);
+    case CDCD_OP_DELETE: return encode_delete(j);
+    default: return encode_truncate(j);
+    }
+}
+
+/* What the error is about: table, column, key, position. */
+static enum cdcd_rc describe_failure(struct job *j, struct cdcd_error *err)
+{
+    const struct cdcd_event *ev = j->ev;
+    struct dbz *d = &j->e->d;
+    char reason[sizeof(d->reason)], where[64] = "";
+    struct cdcd_slice key = none;
+    snprintf(reason, sizeof(reason), "%s", d->reason);
+    const char *column = d->bad ? d->bad->col->name : "";
+    if (ev->schema && j->t && j->t->ncolumns) {
+        struct cdcd_slice k;
+        const struct cdcd_cell *row = ev->after ? ev->after : ev->before;
+        if (row && put_key(j, row, ev->before, &k) && k.ptr)
+            key = bare_key(j->t, k);
+    }
+    snprintf(where, sizeof(where), "%016llX-%c-%016llX", (unsigned long long)ev->pos.commit,
+             ev->pos.stream ? '1' : '0', (unsigned long long)ev->pos.ordinal);
+    if (!ev->schema || !j->t->ncolumns)
+        return cdcd_error_set(err, CDCD_ERR_DATA, "logical message at position %s: %s", where,
+                              reason);
+    return cdcd_error_set(err, CDCD_ERR_DATA, "%s.%s%s%s (key %.*s, position %s): %s",
+                          ev->schema->schema[0] ? ev->schema->schema : ev->schema->db,
+                          ev->schema->table, *column ? ", column " : "", column,
+                          key.ptr ? (int)(key.len < 300 ? key.len : 300) : 4,
+                          key.ptr ? key.ptr : "null", where, reason);
+}
+
+/* The templates of the event. Records that belong to no table use those of messages. */
+static enum cdcd_rc job_table(struct job *j, struct cdcd_error *err)
+{
+    const struct cdcd_event *ev = j->ev;
+    switch (ev->op) {
+    case CDCD_OP_CREATE:
+    case CDCD_OP_READ:
+    case CDCD_OP_UPDATE:
+    case CDCD_OP_DELETE:
+    case CDCD_OP_TRUNCATE:
+        if (!ev->schema)
+            return cdcd_error_set(err, CDCD_ERR_FATAL,
+                                  "the source gave a row without a schema; this is a bug in the "
+                                  "source plugin, please report it");
+        return dbz_table_get(j->e, ev->schema, &j->t, err);
+    case CDCD_OP_MESSAGE:
+        if (!ev->after)
+            return cdcd_error_set(err, CDCD_ERR_FATAL,
+                                  "the source gave a message without content; this is a bug in "
+                                  "the source plugin, please report it");
+        j->t = dbz_message_get(j->e, ev->schema ? ev->schema->db : NULL);
+        return CDCD_OK;
+    default: j->t = dbz_message_get(j->e, NULL); return CDCD_OK;
+    }
+}
+
+static enum cdcd_rc encode_event(struct job *j, struct cdcd_error *err)
+{
+    bool ok = false;
+    if (job_table(j, err) != CDCD_OK)
+        return CDCD_ERROR;
+    j->e->d.bad = NULL;
+    switch (j->ev->op) {
+    case CDCD_OP_MESSAGE: ok = encode_message(j); break;
+    case CDCD_OP_TX_BEGIN:
+    case CDCD_OP_TX_END: ok = encode_transaction(j); break;
+    case CDCD_OP_HEARTBEAT: ok = encode_heartbeat(j); break;
+    case CDCD_OP_DDL:
+        return cdcd_error_set(err, CDCD_ERR_FATAL,
+                              "the source gave a schema change event, which "
+                              "has no form in the debezium format");
+    default: ok = encode_data(j); break;
+    }
+    return ok ? CDCD_OK : describe_failure(j, err);
+}
+
+/* event.processing.failure.handling.mode. True: go on without the event. */
+static bool forgive(struct cdcd_encoder *e, const struct cdcd_error *err)
+{
+    if (err->class != CDCD_ERR_DATA || e->d.cfg->failure_mode == CDCD_FAILURE_FAIL)
+        return false;
+    e->skipped++;
+    if (e->d.cfg->failure_mode == CDCD_FAILURE_WARN)
+        cdcd_warn("encode", "event left out: %s", err->text);
+    else
+        cdcd_debug("encode", "event left out: %s", err->text);
+    return true;
+}
+
+enum cdcd_rc cdcd_encoder_encode(struct cdcd_encoder *e, struct cdcd_batch *b,
+                                 struct cdcd_error *err)
+{
+    struct job j = {.e = e, .b = b};
+    struct cdcd_error own;
+    begin_batch(e, b);
+    for (const struct cdcd_event *ev = b->events; ev; ev = ev->next) {
+        if (ev->op <= CDCD_OP_MESSAGE && e->skip >> ev->op & 1)
+            continue;
+        j.ev = ev;
+        if (encode_event(&j, &own) == CDCD_OK || forgive(e, &own))
+            continue;
+        return cdcd_error_set(err, own.class, "%s", own.text);
+    }
+    return CDCD_OK;
+}
