@@ -193,6 +193,57 @@ char *pg_pub_list_sql(const struct pg_pub_tables *all, bool missing_only, size_t
     return (char *)cdcd_buf_cstr(&b);
 }
 
+/* ---- topics ---- */
+
+struct topic {
+    char *name;
+    const struct pg_pub_table *table;
+};
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct topic *)a)->name, ((const struct topic *)b)->name);
+}
+
+void pg_pub_topic_clashes(const struct pg_pub_tables *all, void (*tell)(void *ctx, const char *text),
+                          void *ctx)
+{
+    struct topic *topics = cdcd_xcalloc(all->n + 1, sizeof *topics);
+    size_t n = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct pg_pub_table *t = &all->items[i];
+        if (!t->captured || (t->partitioned && !t->published))
+            continue;
+        topics[n] = (struct topic){cdcd_xasprintf("%s.%s", t->schema, t->table), t};
+        for (char *p = topics[n++].name; *p; p++) {
+            bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
+                         (*p >= '0' && *p <= '9') || *p == '.' || *p == '_' || *p == '-';
+            if (!plain)
+                *p = '_';
+        }
+    }
+    qsort(topics, n, sizeof *topics, by_name);
+    for (size_t i = 0; i + 1 < n; i++) {
+        if (strcmp(topics[i].name, topics[i + 1].name) != 0)
+            continue;
+        const struct pg_pub_table *a = topics[i].table, *b = topics[i + 1].table;
+        char *text = pg_sql("tables %I.%I and %I.%I share the topic name ...%s: their records are "
+                            "mixed there",
+                            a->schema, a->table, b->schema, b->table, topics[i].name);
+        tell(ctx, text);
+        free(text);
+    }
+    for (size_t i = 0; i < n; i++)
+        free(topics[i].name);
+    free(topics);
+}
+
+static void warn_clash(void *ctx, const char *text)
+{
+    (void)ctx;
+    cdcd_warn("postgres", "%s; exclude one, or rename it", text);
+}
+
 /* ---- ensure ---- */
 
 static enum cdcd_rc change_error(PGconn *sql, const struct pg_config *cfg, const PGresult *r,
@@ -416,6 +467,8 @@ enum cdcd_rc pg_publication_ensure(PGconn *sql, const struct pg_config *cfg,
     if (rc != CDCD_OK)
         return rc;
     rc = pg_pub_tables_read(sql, cfg->publication_name, filter, &all, err);
+    if (rc == CDCD_OK)
+        pg_pub_topic_clashes(&all, warn_clash, NULL);
     if (rc == CDCD_OK && !p.exists) {
         rc = create(sql, cfg, &all, err);
         *created = rc == CDCD_OK;

@@ -51,7 +51,11 @@ bool pg_pub_table_covered(const struct pg_pub_tables *all, const struct pg_pub_t
 bool pg_explicit_tables(const struct pg_config *cfg);
 /* UPDATE and DELETE of this table fail on the server once it is published. */
 bool pg_pub_table_breaks(const struct pg_pub_table *t);
-/* " FOR TABLE a, b" ready for CREATE PUBLICATION, or the same list for ADD TABLE; malloc'ed. */
+/* The wanted tables, "a, b", for CREATE PUBLICATION; missing_only: for ADD TABLE. malloc'ed. */
 char *pg_pub_list_sql(const struct pg_pub_tables *all, bool missing_only, size_t *n);
+/* Tells every pair of captured tables whose names are the same once a topic's name is made of
+ * them (all but letters, digits, ".", "_" and "-" becomes "_"). */
+void pg_pub_topic_clashes(const struct pg_pub_tables *all, void (*tell)(void *ctx, const char *text),
+                          void *ctx);
 
 #endif

@@ -182,7 +182,7 @@ static enum cdcd_rc read_error(const struct cdcd_worker *w, const PGresult *r,
     if (strcmp(state, "55P03") == 0)
         return cdcd_error_set(err, CDCD_ERR_RETRY,
                               "\"%s\".\"%s\" stayed locked by somebody else for longer than "
-                              "lock_timeout (%" PRId64 " ms); see pg_locks",
+                              "snapshot.lock.timeout.ms (%" PRId64 "); see pg_locks",
                               l->schema, l->table, w->s->cfg->lock_timeout_ms);
     const char *user = PQuser(w->conn) ? PQuser(w->conn) : "";
     if (strcmp(state, "42501") == 0 && text && strstr(text, "row-level security"))
