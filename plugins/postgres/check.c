@@ -370,11 +370,10 @@ static void check_keys(struct check *c)
 static void check_reading(struct check *c)
 {
     size_t unreadable = 0;
-    bool bypass = number(c, "SELECT (rolsuper OR rolbypassrls)::int FROM pg_catalog.pg_roles "
-                            "WHERE rolname = current_user") == 1;
+    bool bypass = pg_bypasses_rls(c->sql);
     for (size_t i = 0; i < c->tables.n; i++) {
         const struct pg_pub_table *t = &c->tables.items[i];
-        bool hidden = t->rls && !bypass && !t->owner;
+        bool hidden = pg_pub_table_hidden(t, bypass);
         if (!comes(c, t) || (t->select && !hidden))
             continue;
         unreadable++;

@@ -53,7 +53,7 @@ static const char tables_sql[] =
     "CASE c.relreplident WHEN 'd' THEN x.indisprimary WHEN 'i' THEN x.indisreplident END), "
     "EXISTS (SELECT FROM pg_catalog.pg_index x WHERE x.indrelid = c.oid AND x.indisprimary), "
     "c.relrowsecurity, has_table_privilege(c.oid, 'SELECT'), "
-    "pg_has_role(c.relowner, 'USAGE') "
+    "pg_has_role(c.relowner, 'USAGE'), c.relforcerowsecurity "
     "FROM pg_catalog.pg_class c "
     "JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
     "LEFT JOIN pg_catalog.pg_inherits i ON c.relispartition AND i.inhrelid = c.oid "
@@ -92,6 +92,7 @@ enum cdcd_rc pg_pub_tables_read(PGconn *sql, const char *publication,
             .rls = PQgetvalue(r, i, 10)[0] == 't',
             .select = PQgetvalue(r, i, 11)[0] == 't',
             .owner = PQgetvalue(r, i, 12)[0] == 't',
+            .force = PQgetvalue(r, i, 13)[0] == 't',
         };
         t->captured = pg_filter_table(filter, t->schema, t->table);
     }
@@ -191,6 +192,65 @@ char *pg_pub_list_sql(const struct pg_pub_tables *all, bool missing_only, size_t
         free(name);
     }
     return (char *)cdcd_buf_cstr(&b);
+}
+
+/* ---- privileges ---- */
+
+bool pg_bypasses_rls(PGconn *sql)
+{
+    PGresult *r = PQexec(sql, "SELECT rolsuper OR rolbypassrls FROM pg_catalog.pg_roles "
+                              "WHERE rolname = current_user");
+    bool out = PQresultStatus(r) == PGRES_TUPLES_OK && PQntuples(r) == 1 &&
+               PQgetvalue(r, 0, 0)[0] == 't';
+    PQclear(r);
+    return out;
+}
+
+bool pg_pub_table_hidden(const struct pg_pub_table *t, bool bypass)
+{
+    return t->rls && !bypass && (!t->owner || t->force);
+}
+
+enum cdcd_rc pg_pub_tables_readable(PGconn *sql, const struct pg_pub_tables *all,
+                                    struct cdcd_error *err)
+{
+    bool bypass = pg_bypasses_rls(sql);
+    size_t denied = 0, hidden = 0;
+    struct cdcd_buf names;
+    const char *user = PQuser(sql) ? PQuser(sql) : "";
+    cdcd_buf_init(&names, 0);
+    for (size_t i = 0; i < all->n; i++) {
+        const struct pg_pub_table *t = &all->items[i];
+        bool hides = pg_pub_table_hidden(t, bypass);
+        if (!t->captured || !t->published || (t->select && !hides))
+            continue;
+        denied += !t->select;
+        hidden += t->select && hides;
+        if (denied + hidden > NAMED_MAX)
+            continue;
+        char *name = pg_sql("%I.%I", t->schema, t->table);
+        cdcd_buf_addf(&names, "%s%s", names.len ? ", " : "", name);
+        free(name);
+    }
+    enum cdcd_rc rc = CDCD_OK;
+    char *role = pg_sql("%I", user);
+    if (denied > 0)
+        rc = cdcd_error_set(err, CDCD_ERR_CONFIG,
+                            "user \"%s\" may not read %zu captured table(s), and a snapshot needs "
+                            "to: %s%s. Run GRANT USAGE ON SCHEMA ... TO %s; GRANT SELECT ON %s%s TO "
+                            "%s",
+                            user, denied, cdcd_buf_cstr(&names),
+                            denied + hidden > NAMED_MAX ? ", ..." : "", role,
+                            cdcd_buf_cstr(&names), denied + hidden > NAMED_MAX ? ", ..." : "",
+                            role);
+    else if (hidden > 0)
+        rc = cdcd_error_set(err, CDCD_ERR_CONFIG,
+                            "row-level security would hide rows from user \"%s\", and the snapshot "
+                            "would lack them: %s%s. Run ALTER ROLE %s BYPASSRLS",
+                            user, cdcd_buf_cstr(&names), hidden > NAMED_MAX ? ", ..." : "", role);
+    free(role);
+    cdcd_buf_free(&names);
+    return rc;
 }
 
 /* ---- topics ---- */

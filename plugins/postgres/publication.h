@@ -27,6 +27,7 @@ struct pg_pub_table {
     bool rls;       /* row level security is on */
     bool select;    /* we may read it */
     bool owner;     /* we own it, or may act as its owner */
+    bool force;     /* row level security holds for the owner too */
 };
 
 struct pg_pub_tables {
@@ -47,6 +48,13 @@ bool pg_pub_table_wanted(const struct pg_pub_tables *all, const struct pg_pub_ta
 /* True when changes of this captured table arrive, under its name or a captured ancestor's. */
 bool pg_pub_table_covered(const struct pg_pub_tables *all, const struct pg_pub_table *t,
                           const struct pg_publication *p);
+/* CONFIG error that names the captured and published tables that this user may not read, or not
+ * in full. */
+enum cdcd_rc pg_pub_tables_readable(PGconn *sql, const struct pg_pub_tables *all,
+                                    struct cdcd_error *err);
+/* Row level security does not concern this user. */
+bool pg_bypasses_rls(PGconn *sql);
+bool pg_pub_table_hidden(const struct pg_pub_table *t, bool bypass);
 /* True when the config names tables or schemas to capture. */
 bool pg_explicit_tables(const struct pg_config *cfg);
 /* UPDATE and DELETE of this table fail on the server once it is published. */

@@ -62,6 +62,17 @@ static enum cdcd_rc look_at_slot(struct cdcd_source *s, const struct pg_position
     return rc;
 }
 
+static enum cdcd_rc check_readable(struct cdcd_source *s, struct cdcd_error *err)
+{
+    struct pg_pub_tables all = {0};
+    enum cdcd_rc rc =
+        pg_pub_tables_read(s->sql, s->cfg->publication_name, s->filter, &all, err);
+    if (rc == CDCD_OK)
+        rc = pg_pub_tables_readable(s->sql, &all, err);
+    pg_pub_tables_free(&all);
+    return rc;
+}
+
 static enum cdcd_rc export_view(struct cdcd_source *s, const struct pg_slot *slot,
                                 struct cdcd_error *err)
 {
@@ -129,6 +140,9 @@ enum cdcd_rc pg_snapshot_begin(struct cdcd_source *s, struct cdcd_slice from,
         rc = pg_publication_ensure(s->sql, s->cfg, s->filter, s->server.version, &created, err);
     if (rc == CDCD_OK)
         rc = look_at_slot(s, from.ptr ? &stored : NULL, &slot, err);
+    /* A slot pins log: it is not made for a snapshot that must fail. */
+    if (rc == CDCD_OK)
+        rc = check_readable(s, err);
     if (rc == CDCD_OK)
         rc = export_view(s, &slot, err);
     if (rc == CDCD_OK)
@@ -460,20 +474,21 @@ enum cdcd_rc pg_snapshot_tables(struct cdcd_source *s, const struct cdcd_strlist
 
 /* Column numbers and types as the server has them now, which the workers compare under their
  * lock: a column that was renamed away and replaced must not be read for the old one. */
-static enum cdcd_rc read_attnums(struct pg_snap_table *t, PGconn *sql, struct cdcd_error *err)
+static enum cdcd_rc read_attnums(struct cdcd_source *s, struct pg_snap_table *t, PGconn *sql,
+                                 struct cdcd_error *err)
 {
-    PGresult *r = NULL;
     if (t->root || t->ncolumns == 0)
         return CDCD_OK;
     char *text = pg_sql("SELECT %s FROM ONLY %I.%I LIMIT 0", t->select, t->schema, t->table);
-    enum cdcd_rc rc = pg_query(sql, &r, err, text, 0, NULL);
-    free(text);
-    if (rc != CDCD_OK)
-        return rc;
-    for (size_t i = 0; i < t->ncolumns && i < (size_t)PQnfields(r); i++)
+    PGresult *r = PQexec(sql, text);
+    enum cdcd_rc rc = CDCD_OK;
+    if (PQresultStatus(r) != PGRES_TUPLES_OK)
+        rc = pg_snap_error(s->cfg, sql, r, t->leaves, err);
+    for (size_t i = 0; rc == CDCD_OK && i < t->ncolumns; i++)
         t->columns[i].attnum = PQftablecol(r, (int)i);
     PQclear(r);
-    return CDCD_OK;
+    free(text);
+    return rc;
 }
 
 static enum cdcd_rc read_shape(struct cdcd_source *s, struct pg_snap_table *t, PGconn *sql,
@@ -505,7 +520,7 @@ static enum cdcd_rc read_shape(struct cdcd_source *s, struct pg_snap_table *t, P
             free(attr);
         }
         t->select = (char *)cdcd_buf_cstr(&list);
-        rc = read_attnums(t, sql, err);
+        rc = read_attnums(s, t, sql, err);
     }
     cdcd_arena_free(&a);
     return rc;

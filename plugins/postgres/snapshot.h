@@ -71,6 +71,11 @@ struct pg_snapshot {
 enum cdcd_rc pg_snap_shape(struct cdcd_source *s, struct pg_snap_table *t, PGconn *sql,
                            struct pg_types *types, struct cdcd_error *err);
 
+/* An error of reading this physical table, told apart: gone or altered since the view was taken
+ * (RETRY), locked (RETRY), hidden or forbidden (CONFIG). */
+enum cdcd_rc pg_snap_error(const struct pg_config *cfg, PGconn *conn, const PGresult *r,
+                           const struct pg_leaf *l, struct cdcd_error *err);
+
 /* ---- cursors and COPY text; no connection needed ---- */
 bool pg_cursor_parse(const struct pg_snap_table *t, const char *text, bool is_end,
                      struct pg_cursor *out);

@@ -155,25 +155,38 @@ static void settle(struct cdcd_worker *w)
                   (w->leaf == w->end.leaf && w->end.block == 0 && w->end.offset == 0);
 }
 
-static enum cdcd_rc moved(const struct cdcd_worker *w, struct cdcd_error *err, const char *what)
+static enum cdcd_rc moved(const struct pg_leaf *l, struct cdcd_error *err, const char *what)
 {
-    const struct pg_leaf *l = at_leaf(w);
     return cdcd_error_set(err, CDCD_ERR_RETRY,
                           "\"%s\".\"%s\" %s after the snapshot was taken: what is left of it is read "
                           "again under a new view",
                           l->schema, l->table, what);
 }
 
-static enum cdcd_rc read_error(const struct cdcd_worker *w, const PGresult *r,
-                               struct cdcd_error *err)
+static enum cdcd_rc privilege_error(const char *user, const struct pg_leaf *l, const char *text,
+                                    struct cdcd_error *err)
 {
-    const struct pg_leaf *l = at_leaf(w);
+    if (strstr(text, "row-level security"))
+        return cdcd_error_set(err, CDCD_ERR_CONFIG,
+                              "row-level security would hide rows of \"%s\".\"%s\" from user \"%s\", "
+                              "and the snapshot would lack them. Run ALTER ROLE \"%s\" BYPASSRLS",
+                              l->schema, l->table, user, user);
+    return cdcd_error_set(err, CDCD_ERR_CONFIG,
+                          "user \"%s\" may not read \"%s\".\"%s\": %s. Run GRANT USAGE ON SCHEMA "
+                          "\"%s\" TO \"%s\"; GRANT SELECT ON \"%s\".\"%s\" TO \"%s\"",
+                          user, l->schema, l->table, text, l->schema, user, l->schema, l->table,
+                          user);
+}
+
+enum cdcd_rc pg_snap_error(const struct pg_config *cfg, PGconn *conn, const PGresult *r,
+                           const struct pg_leaf *l, struct cdcd_error *err)
+{
     const char *state = pg_sqlstate(r);
     const char *text = r ? PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY) : NULL;
     if (strcmp(state, "42P01") == 0 || strcmp(state, "3F000") == 0)
-        return moved(w, err, "was dropped or renamed");
+        return moved(l, err, "was dropped or renamed");
     if (strcmp(state, "42703") == 0)
-        return moved(w, err, "lost or renamed a column");
+        return moved(l, err, "lost or renamed a column");
     if (strcmp(state, "22023") == 0 || strcmp(state, "42704") == 0)
         return cdcd_error_set(err, CDCD_ERR_RETRY,
                               "the exported snapshot is gone (%s): the snapshot goes on under a new "
@@ -183,20 +196,16 @@ static enum cdcd_rc read_error(const struct cdcd_worker *w, const PGresult *r,
         return cdcd_error_set(err, CDCD_ERR_RETRY,
                               "\"%s\".\"%s\" stayed locked by somebody else for longer than "
                               "snapshot.lock.timeout.ms (%" PRId64 "); see pg_locks",
-                              l->schema, l->table, w->s->cfg->lock_timeout_ms);
-    const char *user = PQuser(w->conn) ? PQuser(w->conn) : "";
-    if (strcmp(state, "42501") == 0 && text && strstr(text, "row-level security"))
-        return cdcd_error_set(err, CDCD_ERR_CONFIG,
-                              "row-level security would hide rows of \"%s\".\"%s\" from user \"%s\", "
-                              "and the snapshot would lack them. Run ALTER ROLE \"%s\" BYPASSRLS",
-                              l->schema, l->table, user, user);
+                              l->schema, l->table, cfg->lock_timeout_ms);
     if (strcmp(state, "42501") == 0)
-        return cdcd_error_set(err, CDCD_ERR_CONFIG,
-                              "user \"%s\" may not read \"%s\".\"%s\": %s. Run GRANT USAGE ON SCHEMA "
-                              "\"%s\" TO \"%s\"; GRANT SELECT ON \"%s\".\"%s\" TO \"%s\"",
-                              user, l->schema, l->table, text ? text : "", l->schema, user,
-                              l->schema, l->table, user);
-    return pg_error(w->conn, r, err, "cannot read \"%s\".\"%s\"", l->schema, l->table);
+        return privilege_error(PQuser(conn) ? PQuser(conn) : "", l, text ? text : "", err);
+    return pg_error(conn, r, err, "cannot read \"%s\".\"%s\"", l->schema, l->table);
+}
+
+static enum cdcd_rc read_error(const struct cdcd_worker *w, const PGresult *r,
+                               struct cdcd_error *err)
+{
+    return pg_snap_error(w->s->cfg, w->conn, r, at_leaf(w), err);
 }
 
 /* Runs several statements in one round trip; keeps the last `n` results. */
@@ -243,14 +252,14 @@ static enum cdcd_rc verify_leaf(struct cdcd_worker *w, const PGresult *file,
     uint32_t now = (uint32_t)strtoul(PQgetvalue(file, 0, 0), NULL, 10);
     uint32_t planned = l->planned ? l->planned : l->filenode;
     if (!l->foreign && now != planned)
-        return moved(w, err, "was rewritten or truncated");
+        return moved(l, err, "was rewritten or truncated");
     for (size_t i = 0; i < w->t->ncolumns; i++) {
         const struct pg_snap_column *c = &w->t->columns[i];
         if (PQftable(shape, (int)i) != l->oid)
-            return moved(w, err, "was replaced by another table");
+            return moved(l, err, "was replaced by another table");
         if (PQftype(shape, (int)i) != c->type || PQfmod(shape, (int)i) != c->typmod ||
             (c->attnum && PQftablecol(shape, (int)i) != c->attnum))
-            return moved(w, err, "had columns altered");
+            return moved(l, err, "had columns altered");
     }
     return CDCD_OK;
 }
@@ -266,7 +275,7 @@ static enum cdcd_rc verify_visible(struct cdcd_worker *w, struct cdcd_error *err
     enum cdcd_rc rc = pg_query(w->conn, &r, err, sql, 0, NULL);
     free(sql);
     if (rc == CDCD_OK && PQntuples(r) == 0)
-        rc = moved(w, err, "was rewritten or truncated");
+        rc = moved(l, err, "was rewritten or truncated");
     PQclear(r);
     return rc;
 }
