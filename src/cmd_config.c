@@ -324,7 +324,7 @@ static int run(int argc, char **argv)
 
 const struct cdcd_command cdcd_cmd_config = {
     .name = "config",
-    .summary = "prints a sample config file or the reference of all options",
+    .summary = "print a sample config file or the reference of all options",
     .usage = "cdcd config --sample SOURCE [--sink SINK] | --reference | -c FILE",
     .help = help,
     .run = run,
