@@ -124,6 +124,14 @@ static enum cdcd_rc set_classified(struct cdcd_error *err, const char *what, con
     const char *mend = sc->mend;
     if (class == CDCD_ERR_LOSS && !is_slot_loss(text))
         class = CDCD_ERR_FATAL;
+    if (strstr(text, "requested WAL segment") && strstr(text, "removed"))
+        class = CDCD_ERR_LOSS;
+    if (strcmp(state, "42704") == 0 && strstr(text, "publication")) {
+        class = CDCD_ERR_CONFIG;
+        mend = "the publication must be there at the slot's place in the log, so one that was made "
+               "later than the slot does not help: create the publication, run `cdcd drop` for the "
+               "slot, and start a new snapshot";
+    }
     if (class == CDCD_ERR_LOSS)
         mend = "the changes since the stored position are gone: start a new snapshot "
                "(snapshot.mode: when_needed), or `cdcd drop` and begin again";

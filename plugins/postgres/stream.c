@@ -1,0 +1,833 @@
+/*
+ * stream.c: see stream.h.
+ */
+#include "stream.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Messages of one pg_stream_replay call: some milliseconds, so that status replies go out. */
+#define REPLAY_STEP 4096
+
+/* ---- construction ---- */
+
+static enum cdcd_rc compile(const struct cdcd_strlist *list, const char *option,
+                            struct pg_regexes *out, struct cdcd_error *err)
+{
+    out->items = cdcd_xcalloc(list->n + 1, sizeof *out->items);
+    for (size_t i = 0; i < list->n; i++) {
+        char *anchored = cdcd_xasprintf("^(%s)$", list->items[i]);
+        int e = regcomp(&out->items[i], anchored, REG_EXTENDED | REG_NOSUB);
+        free(anchored);
+        if (e)
+            return cdcd_error_set(err, CDCD_ERR_CONFIG,
+                                  "%s: \"%s\" is not a regular expression", option,
+                                  list->items[i]);
+        out->n++;
+    }
+    return CDCD_OK;
+}
+
+static void free_regexes(struct pg_regexes *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        regfree(&r->items[i]);
+    free(r->items);
+}
+
+static bool matches(const struct pg_regexes *r, const char *s)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (regexec(&r->items[i], s, 0, NULL, 0) == 0)
+            return true;
+    return false;
+}
+
+static void set_last(struct pg_stream *st, pg_lsn last)
+{
+    st->last = last;
+    int n = last ? snprintf(st->sequence, sizeof st->sequence, "[\"%" PRIu64 "\",\"", last)
+                 : snprintf(st->sequence, sizeof st->sequence, "[null,\"");
+    st->sequence_len = (size_t)n;
+}
+
+enum cdcd_rc pg_stream_new(const struct pg_config *cfg, const struct cdcd_source_env *env,
+                           const struct pg_rel_env *rel_env, const struct pg_position *from,
+                           struct pg_stream **out, struct cdcd_error *err)
+{
+    struct pg_stream *st = cdcd_xcalloc(1, sizeof *st);
+    *out = st;
+    st->cfg = cfg;
+    st->env = env;
+    st->rel_env = *rel_env;
+    st->from_lsn = st->seen = from->lsn;
+    st->from_done = st->done = from->done > from->lsn ? from->done : from->lsn;
+    st->skip_tx = from->tx;
+    st->skip_ord = from->ord;
+    memcpy(st->sys, from->sys, sizeof st->sys);
+    set_last(st, from->last);
+    cdcd_buf_init(&st->tx.origin, 0);
+    st->scratch = cdcd_batch_new();
+    st->db_schema = cdcd_schema_new(rel_env->db, "", "", 0);
+    cdcd_schema_finish(st->db_schema);
+    char *owner = cdcd_xasprintf("%s.%s", from->sys[0] ? from->sys : "0", cfg->slot_name);
+    st->spools = pg_spools_new(cfg->spill_dir, owner, cfg->spill_max_bytes);
+    free(owner);
+    enum cdcd_rc rc = compile(&cfg->message_include, "message.prefix.include.list",
+                              &st->message_include, err);
+    if (rc == CDCD_OK)
+        rc = compile(&cfg->message_exclude, "message.prefix.exclude.list", &st->message_exclude,
+                     err);
+    if (rc != CDCD_OK) {
+        pg_stream_free(st);
+        *out = NULL;
+    }
+    return rc;
+}
+
+static void forget_tx_tables(struct pg_stream *st)
+{
+    for (size_t i = 0; i < st->ntx_tables; i++)
+        free(st->tx_tables[i].label);
+    st->ntx_tables = 0;
+}
+
+void pg_stream_free(struct pg_stream *st)
+{
+    if (!st)
+        return;
+    pg_wal_free(st->wal);
+    forget_tx_tables(st);
+    free(st->tx_tables);
+    pg_decoder_free(&st->decoder);
+    pg_rels_clear(&st->rels);
+    pg_rels_clear(&st->overlay);
+    pg_spools_free(st->spools);
+    cdcd_batch_free(st->scratch);
+    cdcd_schema_unref(st->db_schema);
+    cdcd_buf_free(&st->tx.origin);
+    free_regexes(&st->message_include);
+    free_regexes(&st->message_exclude);
+    free(st);
+}
+
+/* ---- errors ---- */
+
+static enum cdcd_rc out_of_order(const struct pg_message *m, pg_lsn lsn, const char *why,
+                                 struct cdcd_error *err)
+{
+    return cdcd_error_set(err, CDCD_ERR_FATAL,
+                          "pgoutput message '%c' at LSN " PG_LSN_FMT " %s; nothing of it was used "
+                          "and the position has not moved",
+                          m->type, PG_LSN_ARGS(lsn), why);
+}
+
+/* The transaction that is half delivered must come again, and with no fewer changes. */
+static enum cdcd_rc vanished(const struct pg_stream *st, struct cdcd_error *err)
+{
+    return cdcd_error_set(
+        err, CDCD_ERR_LOSS,
+        "of the transaction that commits at LSN " PG_LSN_FMT " %" PRIu64 " changes are delivered, "
+        "but the server does not send it again as it was: publication \"%s\", `origin` or "
+        "the slot was changed meanwhile. Undo that change, or start a new snapshot",
+        PG_LSN_ARGS(st->tx.open && st->tx.skip ? st->tx.commit_lsn : st->skip_tx),
+        st->tx.open && st->tx.skip ? st->tx.skip : st->skip_ord, st->cfg->publication_name);
+}
+
+/* ---- positions ---- */
+
+static void advance(struct pg_stream *st, pg_lsn lsn)
+{
+    if (lsn > st->done)
+        st->done = lsn;
+    if (lsn > st->seen)
+        st->seen = lsn;
+}
+
+void pg_stream_position(const struct pg_stream *st, struct pg_position *out)
+{
+    pg_lsn held = pg_spools_held(st->spools);
+    memset(out, 0, sizeof *out);
+    out->done = out->lsn = st->done;
+    /* After a resume from before a PREPARE, the held transactions are known again only when the
+     * stream has reached what was done. */
+    if (st->seen < st->from_done)
+        out->lsn = st->from_lsn;
+    else if (held && held < out->lsn)
+        out->lsn = held;
+    const struct pg_tx *tx = &st->tx;
+    uint64_t ord = tx->ord > tx->skip ? tx->ord : tx->skip;
+    if (tx->open && !tx->skip_all && ord) {
+        out->tx = tx->commit_lsn;
+        out->ord = ord;
+    } else if (st->skip_tx) {
+        out->tx = st->skip_tx;
+        out->ord = st->skip_ord;
+    }
+    out->last = st->last;
+    memcpy(out->sys, st->sys, sizeof out->sys);
+}
+
+enum cdcd_rc pg_stream_keepalive(struct pg_stream *st, pg_lsn wal_end, struct cdcd_error *err)
+{
+    if (!pg_stream_between(st))
+        return CDCD_OK;
+    if (st->skip_tx && wal_end > st->skip_tx)
+        return vanished(st, err);
+    advance(st, wal_end);
+    return CDCD_OK;
+}
+
+/* ---- events ---- */
+
+static size_t put_u64(char *out, uint64_t v)
+{
+    char tmp[20];
+    size_t n = 0;
+    do {
+        tmp[n++] = (char)('0' + v % 10);
+        v /= 10;
+    } while (v);
+    for (size_t i = 0; i < n; i++)
+        out[i] = tmp[n - 1 - i];
+    return n;
+}
+
+static struct cdcd_slice tx_id(struct cdcd_arena *a, uint32_t xid, pg_lsn lsn)
+{
+    char *p = cdcd_arena_alloc(a, 40);
+    size_t n = put_u64(p, xid);
+    p[n++] = ':';
+    n += put_u64(p + n, lsn);
+    return (struct cdcd_slice){p, n};
+}
+
+/* What all events have: the source block, source.sequence, time. */
+static void set_source(struct pg_stream *st, struct cdcd_event *e, struct cdcd_batch *b,
+                       struct cdcd_slice schema, struct cdcd_slice table, pg_lsn lsn,
+                       bool transactional)
+{
+    const struct pg_tx *tx = &st->tx;
+    struct cdcd_cell *c = cdcd_batch_cells(b, PG_SRC_COUNT);
+    c[PG_SRC_SCHEMA] = cdcd_cell_text(schema.ptr, schema.len);
+    c[PG_SRC_TABLE] = cdcd_cell_text(table.ptr, table.len);
+    c[PG_SRC_TXID] = c[PG_SRC_XMIN] = c[PG_SRC_ORIGIN] = c[PG_SRC_ORIGIN_LSN] =
+        (struct cdcd_cell){.kind = CDCD_C_NULL};
+    c[PG_SRC_LSN] = cdcd_cell_int((int64_t)lsn);
+    if (transactional) {
+        c[PG_SRC_TXID] = cdcd_cell_int(tx->xid);
+        if (tx->origin.len) {
+            c[PG_SRC_ORIGIN] = cdcd_cell_text(
+                cdcd_arena_dup(&b->arena, tx->origin.ptr, tx->origin.len), tx->origin.len);
+            c[PG_SRC_ORIGIN_LSN] = cdcd_cell_int((int64_t)tx->origin_lsn);
+        }
+    }
+    e->source = c;
+
+    char *s = cdcd_arena_alloc(&b->arena, sizeof st->sequence + 24);
+    memcpy(s, st->sequence, st->sequence_len);
+    size_t n = st->sequence_len;
+    n += put_u64(s + n, lsn);
+    s[n++] = '"';
+    s[n++] = ']';
+    e->sequence = (struct cdcd_slice){s, n};
+}
+
+/* The place of a table in the list of this transaction. */
+static size_t tx_table_index(struct pg_stream *st, uint32_t oid, struct cdcd_slice label)
+{
+    for (size_t i = 0; i < st->ntx_tables; i++)
+        if (st->tx_tables[i].oid == oid)
+            return i;
+    if (st->ntx_tables == st->tx_tables_cap) {
+        st->tx_tables_cap = st->tx_tables_cap ? 2 * st->tx_tables_cap : 8;
+        st->tx_tables = cdcd_xrealloc(st->tx_tables, st->tx_tables_cap * sizeof *st->tx_tables);
+    }
+    st->tx_tables[st->ntx_tables] = (struct pg_tx_table){
+        .oid = oid, .label = cdcd_xstrndup(label.ptr, label.len), .len = label.len};
+    return st->ntx_tables++;
+}
+
+/* Counts an event's records in the transaction; rel NULL: a logical message. */
+static void count_records(struct pg_stream *st, struct pg_rel *rel, struct cdcd_event *e,
+                          unsigned records)
+{
+    struct pg_tx *tx = &st->tx;
+    size_t i;
+    if (rel && rel->tx_seq == tx->seq) {
+        i = rel->tx_index;
+    } else {
+        i = tx_table_index(st, rel ? rel->oid : 0,
+                           rel ? rel->table->label : cdcd_slice_str("message"));
+        if (rel) {
+            rel->tx_seq = tx->seq;
+            rel->tx_index = i;
+        }
+    }
+    if (e) {
+        e->total_order = tx->total + 1;
+        e->data_collection_order = st->tx_tables[i].count + 1;
+    }
+    tx->total += records;
+    st->tx_tables[i].count += records;
+    tx->begun = true;
+}
+
+/* Its BEGIN comes with a transaction's first event, not before: a transaction of which nothing is
+ * captured leaves no trace. */
+static void put_begin(struct pg_stream *st, struct cdcd_batch *b)
+{
+    const struct pg_tx *tx = &st->tx;
+    if (!st->env->tx_metadata || tx->begun)
+        return;
+    struct cdcd_event *e = cdcd_batch_event(b, CDCD_OP_TX_BEGIN, NULL);
+    struct cdcd_slice none = {"", 0};
+    set_source(st, e, b, none, none, tx->first_lsn, true);
+    e->tx_id = tx_id(&b->arena, tx->xid, tx->first_lsn);
+    e->ts_us = tx->ts_us;
+    e->in_tx = true;
+    e->pos = (struct cdcd_pos){tx->commit_lsn, 0, true};
+}
+
+static void put_end(struct pg_stream *st, struct cdcd_batch *b, pg_lsn end_lsn)
+{
+    const struct pg_tx *tx = &st->tx;
+    struct cdcd_event *e = cdcd_batch_event(b, CDCD_OP_TX_END, NULL);
+    struct cdcd_slice none = {"", 0};
+    set_source(st, e, b, none, none, end_lsn, true);
+    e->tx_id = tx_id(&b->arena, tx->xid, end_lsn);
+    e->ts_us = tx->ts_us;
+    e->in_tx = true;
+    e->pos = (struct cdcd_pos){tx->commit_lsn, tx->ord + 1, true};
+    e->total_order = tx->total;
+    struct cdcd_tx_collection *c =
+        cdcd_arena_alloc(&b->arena, (st->ntx_tables + 1) * sizeof *c);
+    for (size_t i = 0; i < st->ntx_tables; i++) {
+        const struct pg_tx_table *t = &st->tx_tables[i];
+        c[i].name = (struct cdcd_slice){cdcd_arena_dup(&b->arena, t->label, t->len), t->len};
+        c[i].count = t->count;
+    }
+    e->collections = c;
+    e->ncollections = (uint32_t)st->ntx_tables;
+}
+
+/* Of an event of a transaction: everything but the row itself. */
+static void finish(struct pg_stream *st, struct pg_rel *rel, struct cdcd_event *e,
+                   struct cdcd_batch *b, pg_lsn lsn)
+{
+    static const struct cdcd_slice none = {"", 0};
+    struct pg_tx *tx = &st->tx;
+    set_source(st, e, b, rel ? rel->schema : none, rel ? rel->name : none, lsn, true);
+    e->ts_us = tx->ts_us;
+    e->in_tx = true;
+    e->pos = (struct cdcd_pos){tx->commit_lsn, tx->ord + 1, true};
+    if (st->env->tx_metadata) {
+        e->tx_id = tx_id(&b->arena, tx->xid, lsn);
+        count_records(st, rel, e, cdcd_event_key_changed(e) ? 2 : 1);
+    }
+}
+
+/* ---- transactions ---- */
+
+static bool beyond_barrier(const struct pg_stream *st, pg_lsn commit_lsn)
+{
+    return st->barrier && commit_lsn >= st->barrier;
+}
+
+static enum cdcd_rc begin(struct pg_stream *st, uint32_t xid, pg_lsn commit_lsn, pg_lsn first_lsn,
+                          int64_t ts_us, struct cdcd_error *err)
+{
+    struct pg_tx *tx = &st->tx;
+    if (st->skip_tx && commit_lsn > st->skip_tx)
+        return vanished(st, err);
+    tx->open = true;
+    tx->skip_all = commit_lsn < st->done;
+    tx->begun = false;
+    tx->xid = xid;
+    tx->commit_lsn = commit_lsn;
+    tx->first_lsn = first_lsn;
+    tx->ts_us = ts_us;
+    tx->ord = tx->total = 0;
+    tx->skip = !tx->skip_all && commit_lsn == st->skip_tx ? st->skip_ord : 0;
+    tx->seq++;
+    cdcd_buf_clear(&tx->origin);
+    forget_tx_tables(st);
+    st->last_ts_us = ts_us;
+    return CDCD_OK;
+}
+
+static enum cdcd_rc commit(struct pg_stream *st, pg_lsn end_lsn, struct cdcd_batch *b,
+                           struct cdcd_error *err)
+{
+    struct pg_tx *tx = &st->tx;
+    if (tx->ord < tx->skip)
+        return vanished(st, err);
+    if (tx->begun && !tx->skip_all)
+        put_end(st, b, end_lsn);
+    if (!tx->skip_all)
+        set_last(st, end_lsn);
+    if (st->skip_tx == tx->commit_lsn)
+        st->skip_tx = st->skip_ord = 0;
+    tx->open = false;
+    advance(st, end_lsn);
+    return CDCD_OK;
+}
+
+/* ---- changes ---- */
+
+/* Takes back what was appended after `last`. */
+static void undo(struct cdcd_batch *b, struct cdcd_event *last, uint32_t n)
+{
+    if (last)
+        last->next = NULL;
+    else
+        b->events = NULL;
+    b->last_event = last;
+    b->nevents = n;
+}
+
+static struct pg_rel *find_rel(struct pg_stream *st, uint32_t oid)
+{
+    if (st->last_rel && st->last_rel->oid == oid)
+        return st->last_rel;
+    struct pg_rel *rel = st->overlay.n ? pg_rels_get(&st->overlay, oid) : NULL;
+    if (!rel)
+        rel = pg_rels_get(&st->rels, oid);
+    st->last_rel = rel;
+    return rel;
+}
+
+static enum cdcd_rc check_size(const struct pg_stream *st, struct cdcd_slice what, size_t size,
+                               pg_lsn lsn, struct cdcd_error *err)
+{
+    if (st->env->max_event_bytes <= 0 || size <= (uint64_t)st->env->max_event_bytes)
+        return CDCD_OK;
+    return cdcd_error_set(err, CDCD_ERR_DATA,
+                          "a change of %.*s at LSN " PG_LSN_FMT " has %zu bytes, over "
+                          "max.event.bytes (%" PRId64 "): raise it, and the sink's limits with it",
+                          (int)what.len, what.ptr, PG_LSN_ARGS(lsn), size,
+                          st->env->max_event_bytes);
+}
+
+static enum cdcd_rc on_row(struct pg_stream *st, const struct pg_message *m, struct cdcd_slice raw,
+                           pg_lsn lsn, struct cdcd_batch *b, struct cdcd_error *err)
+{
+    struct pg_tx *tx = &st->tx;
+    struct pg_rel *rel = find_rel(st, m->oid);
+    if (!rel)
+        return out_of_order(m, lsn, "is of a relation that was never described", err);
+    bool deliver = !tx->skip_all && tx->ord >= tx->skip;
+    if (!rel->table->captured || tx->skip_all || (!deliver && !st->env->tx_metadata)) {
+        tx->ord++;
+        return CDCD_OK;
+    }
+    struct cdcd_event *e;
+    if (!deliver) {
+        /* Only a decoded row tells how many records it was. */
+        cdcd_batch_reset(st->scratch);
+        if (pg_decode_row(rel->table, m, raw, lsn, st->scratch, &e, err) != CDCD_OK)
+            return CDCD_ERROR;
+        count_records(st, rel, NULL, cdcd_event_key_changed(e) ? 2 : 1);
+        tx->ord++;
+        return CDCD_OK;
+    }
+    if (check_size(st, rel->table->label, raw.len, lsn, err) != CDCD_OK)
+        return CDCD_ERROR;
+    put_begin(st, b);
+    struct cdcd_event *last = b->last_event;
+    uint32_t n = b->nevents;
+    if (pg_decode_row(rel->table, m, raw, lsn, b, &e, err) != CDCD_OK)
+        return CDCD_ERROR;
+    if (rel->nenums && (pg_rel_new_label(rel, e->after) || pg_rel_new_label(rel, e->before))) {
+        bool changed;
+        if (pg_rel_rebuild(rel, &st->rel_env, cdcd_now_ms(), &changed, err) != CDCD_OK)
+            return CDCD_ERROR;
+        if (changed) { /* the same row again, with the new labels */
+            undo(b, last, n);
+            if (pg_decode_row(rel->table, m, raw, lsn, b, &e, err) != CDCD_OK)
+                return CDCD_ERROR;
+        }
+    }
+    finish(st, rel, e, b, lsn);
+    tx->ord++;
+    return CDCD_OK;
+}
+
+static enum cdcd_rc on_truncate(struct pg_stream *st, const struct pg_message *m, pg_lsn lsn,
+                                struct cdcd_batch *b, struct cdcd_error *err)
+{
+    struct pg_tx *tx = &st->tx;
+    for (size_t i = 0; i < m->nrelations; i++)
+        if (!find_rel(st, pg_message_relation(m, i)))
+            return out_of_order(m, lsn, "is of a relation that was never described", err);
+    for (size_t i = 0; i < m->nrelations; i++) {
+        struct pg_rel *rel = find_rel(st, pg_message_relation(m, i));
+        bool wanted = rel->table->captured && st->env->want_truncate && !tx->skip_all;
+        if (wanted && tx->ord >= tx->skip) {
+            put_begin(st, b);
+            struct cdcd_event *e = cdcd_batch_event(b, CDCD_OP_TRUNCATE, rel->table->schema);
+            finish(st, rel, e, b, lsn);
+        } else if (wanted && st->env->tx_metadata) {
+            count_records(st, rel, NULL, 1);
+        }
+        tx->ord++;
+    }
+    return CDCD_OK;
+}
+
+static bool message_wanted(const struct pg_stream *st, struct cdcd_slice prefix)
+{
+    /* The prefix is a C string within the message: its NUL is there. */
+    return st->env->want_message &&
+           (st->message_include.n == 0 || matches(&st->message_include, prefix.ptr)) &&
+           !matches(&st->message_exclude, prefix.ptr);
+}
+
+static struct cdcd_event *put_message(struct pg_stream *st, const struct pg_message *m,
+                                      struct cdcd_batch *b)
+{
+    struct cdcd_event *e = cdcd_batch_event(b, CDCD_OP_MESSAGE, st->db_schema);
+    struct cdcd_cell *c = cdcd_batch_cells(b, 2);
+    c[0] = cdcd_cell_text(cdcd_arena_dup(&b->arena, m->name.ptr, m->name.len), m->name.len);
+    c[1] = cdcd_cell_text(cdcd_arena_dup(&b->arena, m->content.ptr, m->content.len),
+                          m->content.len);
+    c[1].kind = CDCD_C_BYTES;
+    e->after = c;
+    return e;
+}
+
+static enum cdcd_rc on_message(struct pg_stream *st, const struct pg_message *m, pg_lsn lsn,
+                               struct cdcd_batch *b, struct cdcd_error *err)
+{
+    struct pg_tx *tx = &st->tx;
+    bool wanted = message_wanted(st, m->name) && !tx->skip_all;
+    if (wanted && tx->ord >= tx->skip) {
+        if (check_size(st, cdcd_slice_str("a logical message"), m->content.len, lsn, err) !=
+            CDCD_OK)
+            return CDCD_ERROR;
+        put_begin(st, b);
+        finish(st, NULL, put_message(st, m, b), b, lsn);
+    } else if (wanted && st->env->tx_metadata) {
+        count_records(st, NULL, NULL, 1);
+    }
+    tx->ord++;
+    return CDCD_OK;
+}
+
+/* A message outside of any transaction stands in the log between commits and is delivered at
+ * once. Its LSN is the end of its record, so `done` moves there: a commit record that follows
+ * begins at or after it. The position in the log is the last byte of the record, which no commit
+ * shares. Its own time is not in the log: the time when the server sent it stands for it. */
+static enum cdcd_rc on_lone_message(struct pg_stream *st, const struct pg_message *m, pg_lsn lsn,
+                                    int64_t sent_us, struct cdcd_batch *b, struct cdcd_error *err)
+{
+    static const struct cdcd_slice none = {"", 0};
+    if (st->barrier && lsn > st->barrier)
+        return CDCD_END;
+    if (st->skip_tx && lsn > st->skip_tx)
+        return vanished(st, err);
+    if (lsn > st->done && message_wanted(st, m->name)) {
+        if (check_size(st, cdcd_slice_str("a logical message"), m->content.len, lsn, err) !=
+            CDCD_OK)
+            return CDCD_ERROR;
+        set_last(st, lsn);
+        struct cdcd_event *e = put_message(st, m, b);
+        set_source(st, e, b, none, none, lsn, false);
+        e->ts_us = sent_us;
+        e->pos = (struct cdcd_pos){lsn - 1, 1, true};
+    }
+    advance(st, lsn);
+    return CDCD_OK;
+}
+
+/* Everything that may stand within a transaction, streamed or not. */
+static enum cdcd_rc change(struct pg_stream *st, const struct pg_message *m, struct cdcd_slice raw,
+                           pg_lsn lsn, struct cdcd_batch *b, struct cdcd_error *err)
+{
+    switch (m->type) {
+    case 'I':
+    case 'U':
+    case 'D':
+        return on_row(st, m, raw, lsn, b, err);
+    case 'T':
+        return on_truncate(st, m, lsn, b, err);
+    case 'M':
+        return on_message(st, m, lsn, b, err);
+    case 'O':
+        cdcd_buf_clear(&st->tx.origin);
+        cdcd_buf_add(&st->tx.origin, m->name.ptr, m->name.len);
+        st->tx.origin_lsn = m->lsn;
+        return CDCD_OK;
+    default: /* Y: types are read anew for each Relation message */
+        return CDCD_OK;
+    }
+}
+
+/* ---- replay ---- */
+
+static enum cdcd_rc start_replay(struct pg_stream *st, struct pg_spool *sp,
+                                 const struct pg_message *m, struct cdcd_error *err)
+{
+    if (begin(st, sp->xid, m->lsn, sp->first_lsn, m->ts_us, err) != CDCD_OK)
+        return CDCD_ERROR;
+    st->replay = sp;
+    st->replay_end = m->end_lsn;
+    return pg_spool_rewind(st->spools, sp, err);
+}
+
+/* Relation messages in a spool are older than others that were read while it lay there. The
+ * server takes what it last sent for known, so an older one must not replace a newer: it then
+ * counts for this replay only. One in an aborted subtransaction counts too, since the server does
+ * not send it again. */
+static enum cdcd_rc replay_relation(struct pg_stream *st, const struct pg_message *m,
+                                    const struct pg_spooled *rec, struct cdcd_error *err)
+{
+    bool streamed = st->replay->streamed;
+    const struct pg_rel *known = pg_rels_get(&st->rels, m->oid);
+    bool older = known && known->seq > rec->seq;
+    st->last_rel = NULL;
+    if (!older && pg_rels_put(&st->rels, &st->rel_env, m, rec->message, streamed, rec->seq, err) !=
+                      CDCD_OK)
+        return CDCD_ERROR;
+    if (older || pg_rels_get(&st->overlay, m->oid))
+        return pg_rels_put(&st->overlay, &st->rel_env, m, rec->message, streamed, rec->seq, err);
+    return CDCD_OK;
+}
+
+static enum cdcd_rc replay_one(struct pg_stream *st, struct cdcd_batch *b, struct cdcd_error *err)
+{
+    struct pg_spool *sp = st->replay;
+    struct pg_spooled rec;
+    struct pg_message m;
+    enum cdcd_rc rc = pg_spool_next(st->spools, sp, &rec, err);
+    if (rc != CDCD_OK)
+        return rc;
+    if (pg_decode(&st->decoder, rec.message, rec.lsn, sp->streamed, &m, err) != CDCD_OK)
+        return CDCD_ERROR;
+    if (m.type == 'R')
+        return replay_relation(st, &m, &rec, err);
+    if (sp->streamed && strchr("IUDTM", m.type) && pg_spool_aborted(sp, m.xid))
+        return CDCD_OK;
+    return change(st, &m, rec.message, rec.lsn, b, err);
+}
+
+enum cdcd_rc pg_stream_replay(struct pg_stream *st, struct cdcd_batch *b, struct cdcd_error *err)
+{
+    enum cdcd_rc rc = CDCD_OK;
+    for (int i = 0; i < REPLAY_STEP && rc == CDCD_OK && !cdcd_batch_full(b); i++) {
+        struct cdcd_event *last = b->last_event;
+        uint32_t n = b->nevents;
+        rc = replay_one(st, b, err);
+        if (rc == CDCD_ERROR)
+            undo(b, last, n);
+    }
+    if (rc != CDCD_END)
+        return rc;
+    pg_rels_clear(&st->overlay);
+    st->last_rel = NULL;
+    if (commit(st, st->replay_end, b, err) != CDCD_OK)
+        return CDCD_ERROR;
+    pg_spool_drop(st->spools, st->replay);
+    st->replay = NULL;
+    return CDCD_OK;
+}
+
+/* ---- spooling ---- */
+
+static enum cdcd_rc on_stream_start(struct pg_stream *st, const struct pg_message *m, pg_lsn lsn,
+                                    struct cdcd_error *err)
+{
+    struct pg_spool *sp = pg_spool_find(st->spools, m->xid);
+    if (m->first_segment && sp) {
+        pg_spool_drop(st->spools, sp);
+        sp = NULL;
+    }
+    if (!m->first_segment && !sp)
+        return out_of_order(m, lsn, "goes on with a transaction that was never begun", err);
+    st->block = sp ? sp : pg_spool_new(st->spools, m->xid, true, lsn);
+    return CDCD_OK;
+}
+
+static enum cdcd_rc on_stream_abort(struct pg_stream *st, const struct pg_message *m)
+{
+    struct pg_spool *sp = pg_spool_find(st->spools, m->xid);
+    if (sp && m->xid == m->subxid)
+        pg_spool_drop(st->spools, sp);
+    else if (sp)
+        pg_spool_abort(sp, m->subxid);
+    return CDCD_OK;
+}
+
+static enum cdcd_rc on_stream_commit(struct pg_stream *st, const struct pg_message *m, pg_lsn lsn,
+                                     struct cdcd_error *err)
+{
+    if (beyond_barrier(st, m->lsn))
+        return CDCD_END;
+    struct pg_spool *sp = pg_spool_find(st->spools, m->xid);
+    if (!sp)
+        return out_of_order(m, lsn, "commits a transaction that was never begun", err);
+    return start_replay(st, sp, m, err);
+}
+
+/* P and p: from here on the transaction waits, under its name, for K or r. */
+static enum cdcd_rc on_prepare(struct pg_stream *st, const struct pg_message *m, pg_lsn lsn,
+                               struct cdcd_error *err)
+{
+    struct pg_spool *sp = m->type == 'P' ? st->block : pg_spool_find(st->spools, m->xid);
+    if (!sp || sp->xid != m->xid)
+        return out_of_order(m, lsn, "prepares a transaction that was never begun", err);
+    st->block = NULL;
+    free(sp->gid);
+    sp->gid = cdcd_xstrndup(m->gid.ptr, m->gid.len);
+    sp->prepare_lsn = m->lsn;
+    if (m->end_lsn > st->seen)
+        st->seen = m->end_lsn;
+    return pg_spool_pause(st->spools, sp, err);
+}
+
+static struct pg_spool *find_prepared(struct pg_stream *st, const struct pg_message *m)
+{
+    struct pg_spool *sp = pg_spool_find(st->spools, m->xid);
+    return sp && sp->gid && cdcd_slice_eq(cdcd_slice_str(sp->gid), m->gid) ? sp : NULL;
+}
+
+static enum cdcd_rc on_commit_prepared(struct pg_stream *st, const struct pg_message *m,
+                                       struct cdcd_error *err)
+{
+    if (beyond_barrier(st, m->lsn))
+        return CDCD_END;
+    struct pg_spool *sp = find_prepared(st, m);
+    if (sp)
+        return start_replay(st, sp, m, err);
+    if (m->lsn < st->done) { /* delivered before, and its PREPARE lies before our start */
+        advance(st, m->end_lsn);
+        return CDCD_OK;
+    }
+    return cdcd_error_set(
+        err, CDCD_ERR_LOSS,
+        "prepared transaction \"%.*s\" is committed at LSN " PG_LSN_FMT ", but its changes were sent "
+        "before this pipeline's position in slot \"%s\" (a slot with two_phase sends them once, at "
+        "PREPARE). Start a new snapshot, or use a slot without two_phase",
+        (int)m->gid.len, m->gid.ptr, PG_LSN_ARGS(m->lsn), st->cfg->slot_name);
+}
+
+static enum cdcd_rc on_rollback_prepared(struct pg_stream *st, const struct pg_message *m)
+{
+    struct pg_spool *sp = find_prepared(st, m);
+    if (sp)
+        pg_spool_drop(st->spools, sp);
+    advance(st, m->end_lsn);
+    return CDCD_OK;
+}
+
+/* A message within S..E or b..P goes to disk unread; only its type and, of a Relation message,
+ * its place in the order of arrival are looked at. */
+static enum cdcd_rc spool(struct pg_stream *st, pg_lsn lsn, struct cdcd_slice raw,
+                          struct cdcd_error *err)
+{
+    if (raw.ptr[0] == 'R')
+        st->rel_seq++;
+    return pg_spool_append(st->spools, st->block, lsn, st->rel_seq, raw, err);
+}
+
+static bool spoolable(const struct pg_stream *st, struct cdcd_slice raw)
+{
+    return st->block && raw.len && raw.ptr[0] && strchr("IUDRYTMO", raw.ptr[0]);
+}
+
+/* ---- the messages that frame transactions ---- */
+
+static enum cdcd_rc relation(struct pg_stream *st, const struct pg_message *m,
+                             struct cdcd_slice raw, struct cdcd_error *err)
+{
+    st->last_rel = NULL;
+    return pg_rels_put(&st->rels, &st->rel_env, m, raw, false, ++st->rel_seq, err);
+}
+
+static enum cdcd_rc frame(struct pg_stream *st, const struct pg_message *m, pg_lsn lsn,
+                          struct cdcd_batch *b, struct cdcd_error *err)
+{
+    bool ends_block = st->block && m->type == (st->block->streamed ? 'E' : 'P');
+    if (st->block && !ends_block)
+        return out_of_order(m, lsn, "stands within a streamed block", err);
+    if (!st->block && (m->type == 'E' || m->type == 'P'))
+        return out_of_order(m, lsn, "ends a block that was never begun", err);
+    if (st->tx.open != (m->type == 'C'))
+        return out_of_order(m, lsn, st->tx.open ? "stands within a transaction"
+                                                : "ends a transaction that was never begun", err);
+    enum cdcd_rc rc;
+    switch (m->type) {
+    case 'B':
+        return beyond_barrier(st, m->lsn) ? CDCD_END
+                                          : begin(st, m->xid, m->lsn, lsn, m->ts_us, err);
+    case 'C':
+        if (m->lsn != st->tx.commit_lsn)
+            return out_of_order(m, lsn, "does not end the transaction that was begun", err);
+        return commit(st, m->end_lsn, b, err);
+    case 'S':
+        return on_stream_start(st, m, lsn, err);
+    case 'E':
+        rc = pg_spool_pause(st->spools, st->block, err);
+        st->block = NULL;
+        return rc;
+    case 'c':
+        return on_stream_commit(st, m, lsn, err);
+    case 'A':
+        return on_stream_abort(st, m);
+    case 'b':
+        if ((st->block = pg_spool_find(st->spools, m->xid)))
+            pg_spool_drop(st->spools, st->block);
+        st->block = pg_spool_new(st->spools, m->xid, false, lsn);
+        return CDCD_OK;
+    case 'P':
+    case 'p':
+        return on_prepare(st, m, lsn, err);
+    case 'K':
+        return on_commit_prepared(st, m, err);
+    default:
+        return on_rollback_prepared(st, m);
+    }
+}
+
+enum cdcd_rc pg_stream_feed(struct pg_stream *st, pg_lsn lsn, int64_t sent_us,
+                            struct cdcd_slice message, struct cdcd_batch *b,
+                            struct cdcd_error *err)
+{
+    if (spoolable(st, message))
+        return spool(st, lsn, message, err);
+    struct pg_message m;
+    if (pg_decode(&st->decoder, message, lsn, false, &m, err) != CDCD_OK)
+        return CDCD_ERROR;
+    struct cdcd_event *last = b->last_event;
+    uint32_t n = b->nevents;
+    enum cdcd_rc rc;
+    switch (m.type) {
+    case 'R':
+        rc = relation(st, &m, message, err);
+        break;
+    case 'Y':
+        rc = CDCD_OK;
+        break;
+    case 'M':
+        if (!m.transactional && !st->tx.open) {
+            rc = on_lone_message(st, &m, lsn, sent_us, b, err);
+            break;
+        }
+        /* fall through */
+    case 'I':
+    case 'U':
+    case 'D':
+    case 'T':
+    case 'O':
+        rc = st->tx.open ? change(st, &m, message, lsn, b, err)
+                         : out_of_order(&m, lsn, "stands outside of any transaction", err);
+        break;
+    default:
+        rc = frame(st, &m, lsn, b, err);
+        break;
+    }
+    if (rc == CDCD_ERROR)
+        undo(b, last, n);
+    return rc;
+}
