@@ -76,11 +76,11 @@ static void print_value(const struct cdcd_option *o, const char *value)
 {
     if (!value)
         value = "";
-    if (o->type == CDCD_OPT_LIST)
+    if (o->type == CDCD_OPT_LIST && *value != '[')
         print_list(value);
     else if (o->type == CDCD_OPT_MAP)
         printf("{%s%s%s}", *value ? " " : "", value, *value ? " " : "");
-    else if (is_plain(value))
+    else if (o->type != CDCD_OPT_STR || is_plain(value))
         fputs(value, stdout);
     else
         print_quoted(value, strlen(value));
