@@ -121,6 +121,31 @@ static size_t put_wide(char **to, const uint8_t *s, size_t n)
     return len;
 }
 
+/* Well-formed characters of two and three bytes, with single ASCII letters between them: the
+ * text of most languages. Stops at anything else, and before the last few bytes. */
+static inline size_t copy_wide(char *d, const uint8_t *s, size_t n)
+{
+    size_t i = 0;
+    while (n - i >= 4) {
+        const uint8_t *c = s + i;
+        memcpy(d + i, c, 4);
+        if (c[0] >= 0xc2 && c[0] <= 0xdf) {
+            if ((c[1] & 0xc0) != 0x80)
+                break;
+            i += 2;
+        } else if (c[0] >= 0xe1 && c[0] <= 0xec) {
+            if ((c[1] & 0xc0) != 0x80 || (c[2] & 0xc0) != 0x80)
+                break;
+            i += 3;
+        } else if (!byte_class[c[0]] && c[1] >= 0x80) {
+            i++;
+        } else {
+            break;
+        }
+    }
+    return i;
+}
+
 void cdcd_json_string(struct cdcd_writer *w, const char *p, size_t n)
 {
     const uint8_t *s = (const uint8_t *)p;
@@ -133,6 +158,12 @@ void cdcd_json_string(struct cdcd_writer *w, const char *p, size_t n)
         n -= run;
         if (!n)
             break;
+        if (byte_class[*s] == 2 && (run = copy_wide(d, s, n)) > 0) {
+            d += run;
+            s += run;
+            n -= run;
+            continue;
+        }
         /* The longest form of one character has 12 bytes. */
         w->pos = d;
         d = cdcd_writer_room(w, n + 12 + 2 + RUN);
@@ -170,35 +201,69 @@ static const char two_digits[] = "0001020304050607080910111213141516171819202122
                                  "50515253545556575859606162636465666768697071727374"
                                  "75767778798081828384858687888990919293949596979899";
 
-static void put_uint(struct cdcd_writer *w, uint64_t v, bool negative)
+static inline char *put_two(char *d, uint32_t v)
 {
-    char text[24];
-    char *p = text + sizeof(text);
-    while (v >= 100) {
-        unsigned r = (unsigned)(v % 100);
-        v /= 100;
-        p -= 2;
-        memcpy(p, two_digits + 2 * r, 2);
+    memcpy(d, two_digits + 2 * v, 2);
+    return d + 2;
+}
+
+static inline char *put_four(char *d, uint32_t v)
+{
+    return put_two(put_two(d, v / 100), v % 100);
+}
+
+static inline char *put_eight(char *d, uint32_t v)
+{
+    return put_four(put_four(d, v / 10000), v % 10000);
+}
+
+/* Below 10,000, without leading zeros. */
+static inline char *put_up_to_four(char *d, uint32_t v)
+{
+    if (v >= 100) {
+        uint32_t high = v / 100;
+        if (high >= 10)
+            d = put_two(d, high);
+        else
+            *d++ = (char)('0' + high);
+        return put_two(d, v % 100);
     }
-    if (v >= 10) {
-        p -= 2;
-        memcpy(p, two_digits + 2 * v, 2);
-    } else {
-        *--p = (char)('0' + v);
-    }
-    if (negative)
-        *--p = '-';
-    cdcd_writer_add(w, p, (size_t)(text + sizeof(text) - p));
+    if (v >= 10)
+        return put_two(d, v);
+    *d++ = (char)('0' + v);
+    return d;
+}
+
+static inline char *put_up_to_eight(char *d, uint32_t v)
+{
+    if (v < 10000)
+        return put_up_to_four(d, v);
+    return put_four(put_up_to_four(d, v / 10000), v % 10000);
+}
+
+static inline char *put_uint(char *d, uint64_t v)
+{
+    const uint64_t e8 = 100000000, e16 = e8 * e8;
+    if (v < e8)
+        return put_up_to_eight(d, (uint32_t)v);
+    if (v < e16)
+        return put_eight(put_up_to_eight(d, (uint32_t)(v / e8)), (uint32_t)(v % e8));
+    d = put_up_to_four(d, (uint32_t)(v / e16));
+    v %= e16;
+    return put_eight(put_eight(d, (uint32_t)(v / e8)), (uint32_t)(v % e8));
 }
 
 void cdcd_json_int(struct cdcd_writer *w, int64_t v)
 {
-    put_uint(w, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, v < 0);
+    char *d = cdcd_writer_room(w, 20);
+    if (v < 0)
+        *d++ = '-';
+    w->pos = put_uint(d, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
 }
 
 void cdcd_json_uint(struct cdcd_writer *w, uint64_t v)
 {
-    put_uint(w, v, false);
+    w->pos = put_uint(cdcd_writer_room(w, 20), v);
 }
 
 static const char base64_std[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

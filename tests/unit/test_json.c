@@ -25,7 +25,15 @@ static const struct text_case strings[] = {
     {"\xf0\x9f\x98\x80", 0, "\"\\uD83D\\uDE00\""},
     {"\xf4\x8f\xbf\xbf", 0, "\"\\uDBFF\\uDFFF\""},
     {"\xf0\x90\x80\x80", 0, "\"\\uD800\\uDC00\""},
+    {"\xd0\x9f\xd1\x80\xd0\xb8 \xe6\x97\xa5\xe6\x9c\xac \xd0\xb8\"\xe2\x82\xac 12\xf0\x9f\x98\x80\xc3\xbc...", 0,
+     "\"\xd0\x9f\xd1\x80\xd0\xb8 \xe6\x97\xa5\xe6\x9c\xac \xd0\xb8\\\"\xe2\x82\xac 12\\uD83D\\uDE00\xc3\xbc...\""},
     /* ill-formed */
+    {"\xc3\xbc\xc3zzzzzz", 0, "\"\xc3\xbc\xef\xbf\xbdzzzzzz\""},
+    {"\xc3\xbc\xe2\x82zzzzzz", 0, "\"\xc3\xbc\xef\xbf\xbdzzzzzz\""},
+    {"\xc3\xbc\xed\xa0\x80zzzz", 0, "\"\xc3\xbc\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdzzzz\""},
+    {"\xc3\xbc\xe0\x80zzzz", 0, "\"\xc3\xbc\xef\xbf\xbd\xef\xbf\xbdzzzz\""},
+    {"\xc3\xbc\xc1\x80zzzz", 0, "\"\xc3\xbc\xef\xbf\xbd\xef\xbf\xbdzzzz\""},
+    {"\xc3\xbc\xef\xbf\xbezzzz", 0, "\"\xc3\xbc\xef\xbf\xbezzzz\""},
     {"\xff", 0, "\"\xef\xbf\xbd\""},
     {"a\x80z", 0, "\"a\xef\xbf\xbdz\""},
     {"\xc0\xaf", 0, "\"\xef\xbf\xbd\xef\xbf\xbd\""},
@@ -160,11 +168,15 @@ static void integers(void **state)
     (void)state;
     check_int(INT64_MIN);
     check_int(INT64_MAX);
+    for (int64_t v = -30000; v <= 30000; v += 7)
+        check_int(v);
     for (int64_t v = -1000; v <= 1000; v++)
         check_int(v);
     for (int64_t p = 1; p < INT64_MAX / 10; p *= 10) {
         check_int(p);
         check_int(p - 1);
+        check_int(p + 1);
+        check_int(p / 3 * 8);
         check_int(-p);
         check_int(1 - p);
     }
