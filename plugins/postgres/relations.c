@@ -107,16 +107,13 @@ enum cdcd_rc pg_rels_put(struct pg_rels *r, const struct pg_rel_env *env,
     }
     set_table(rel, t);
     rel->seq = seq;
-    rel->streamed = streamed;
     rel->rebuilt_ms = 0;
+    size_t skip = streamed ? 4 : 0; /* the xid, behind the type */
     free(rel->raw);
-    rel->raw = NULL;
-    rel->raw_len = 0;
-    if (rel->nenums) {
-        rel->raw = cdcd_xmalloc(raw.len);
-        memcpy(rel->raw, raw.ptr, raw.len);
-        rel->raw_len = raw.len;
-    }
+    rel->raw_len = raw.len - skip;
+    rel->raw = cdcd_xmalloc(rel->raw_len);
+    rel->raw[0] = raw.ptr[0];
+    memcpy(rel->raw + 1, raw.ptr + 1 + skip, rel->raw_len - 1);
     return CDCD_OK;
 }
 
@@ -152,14 +149,14 @@ enum cdcd_rc pg_rel_rebuild(struct pg_rel *rel, const struct pg_rel_env *env, in
                             bool *changed, struct cdcd_error *err)
 {
     *changed = false;
-    if (!rel->raw || !env->sql || (rel->rebuilt_ms && now_ms - rel->rebuilt_ms < REBUILD_EVERY_MS))
+    if (!env->sql || (rel->rebuilt_ms && now_ms - rel->rebuilt_ms < REBUILD_EVERY_MS))
         return CDCD_OK;
     rel->rebuilt_ms = now_ms;
     struct pg_decoder d = {0};
     struct pg_message m;
     struct pg_table *t = NULL;
-    enum cdcd_rc rc = pg_decode(&d, (struct cdcd_slice){rel->raw, rel->raw_len}, 0, rel->streamed,
-                                &m, err);
+    enum cdcd_rc rc =
+        pg_decode(&d, (struct cdcd_slice){rel->raw, rel->raw_len}, 0, false, &m, err);
     if (rc == CDCD_OK)
         rc = pg_table_build(&m.relation, env->db, env->sql, env->types, env->filter, &t, err);
     if (rc == CDCD_OK) {

@@ -13,10 +13,11 @@ struct pg_rel {
     uint64_t seq;           /* number of the Relation message among all that were received */
     struct pg_table *table; /* owned */
     struct cdcd_slice schema, name; /* when captured; live as long as the schema */
-    /* to build it again when an enum has new labels: */
+    /* the message, in its form without an xid: to build the table again when an enum has new
+     * labels, and to put it in front of the first row in the spool of a prepared transaction */
     char *raw;
     size_t raw_len;
-    bool streamed;
+    uint64_t in_block; /* number of the block whose spool has it */
     uint32_t *enums; /* columns of an enum type or an array of one */
     uint32_t nenums;
     int64_t rebuilt_ms;

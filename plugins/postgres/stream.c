@@ -721,11 +721,52 @@ static enum cdcd_rc on_rollback_prepared(struct pg_stream *st, const struct pg_m
     return CDCD_OK;
 }
 
-/* A message within S..E or b..P goes to disk unread; only its type and, of a Relation message,
- * its place in the order of arrival are looked at. */
+static enum cdcd_rc relation(struct pg_stream *st, const struct pg_message *m,
+                             struct cdcd_slice raw, struct cdcd_error *err)
+{
+    st->last_rel = NULL;
+    return pg_rels_put(&st->rels, &st->rel_env, m, raw, false, ++st->rel_seq, err);
+}
+
+/* The spool of a prepared transaction gets the description of each of its relations, as it is now,
+ * in front of the first row: when it is replayed, there may be a newer one. */
+static enum cdcd_rc describe_in_block(struct pg_stream *st, const struct pg_message *m, uint32_t oid,
+                                      pg_lsn lsn, struct cdcd_error *err)
+{
+    struct pg_rel *rel = pg_rels_get(&st->rels, oid);
+    if (!rel)
+        return out_of_order(m, lsn, "is of a relation that was never described", err);
+    if (rel->in_block == st->blocks)
+        return CDCD_OK;
+    rel->in_block = st->blocks;
+    return pg_spool_append(st->spools, st->block, lsn, rel->seq,
+                           (struct cdcd_slice){rel->raw, rel->raw_len}, err);
+}
+
+/* Within b..P the server takes what it describes for known from then on, for all transactions. */
+static enum cdcd_rc spool_prepared(struct pg_stream *st, pg_lsn lsn, struct cdcd_slice raw,
+                                   struct cdcd_error *err)
+{
+    struct pg_message m;
+    enum cdcd_rc rc = pg_decode(&st->decoder, raw, lsn, false, &m, err);
+    if (rc == CDCD_OK && m.type == 'R') {
+        rc = relation(st, &m, raw, err);
+        return rc == CDCD_OK ? describe_in_block(st, &m, m.oid, lsn, err) : rc;
+    }
+    if (rc == CDCD_OK && (m.type == 'I' || m.type == 'U' || m.type == 'D'))
+        rc = describe_in_block(st, &m, m.oid, lsn, err);
+    for (size_t i = 0; rc == CDCD_OK && i < m.nrelations; i++)
+        rc = describe_in_block(st, &m, pg_message_relation(&m, i), lsn, err);
+    return rc == CDCD_OK ? pg_spool_append(st->spools, st->block, lsn, st->rel_seq, raw, err) : rc;
+}
+
+/* A message within S..E goes to disk unread; only its type and, of a Relation message, its place
+ * in the order of arrival are looked at. */
 static enum cdcd_rc spool(struct pg_stream *st, pg_lsn lsn, struct cdcd_slice raw,
                           struct cdcd_error *err)
 {
+    if (!st->block->streamed)
+        return spool_prepared(st, lsn, raw, err);
     if (raw.ptr[0] == 'R')
         st->rel_seq++;
     return pg_spool_append(st->spools, st->block, lsn, st->rel_seq, raw, err);
@@ -737,13 +778,6 @@ static bool spoolable(const struct pg_stream *st, struct cdcd_slice raw)
 }
 
 /* ---- the messages that frame transactions ---- */
-
-static enum cdcd_rc relation(struct pg_stream *st, const struct pg_message *m,
-                             struct cdcd_slice raw, struct cdcd_error *err)
-{
-    st->last_rel = NULL;
-    return pg_rels_put(&st->rels, &st->rel_env, m, raw, false, ++st->rel_seq, err);
-}
 
 static enum cdcd_rc frame(struct pg_stream *st, const struct pg_message *m, pg_lsn lsn,
                           struct cdcd_batch *b, struct cdcd_error *err)
@@ -779,6 +813,7 @@ static enum cdcd_rc frame(struct pg_stream *st, const struct pg_message *m, pg_l
         if ((st->block = pg_spool_find(st->spools, m->xid)))
             pg_spool_drop(st->spools, st->block);
         st->block = pg_spool_new(st->spools, m->xid, false, lsn);
+        st->blocks++;
         return CDCD_OK;
     case 'P':
     case 'p':

@@ -61,6 +61,7 @@ struct pg_stream {
     uint64_t rel_seq;           /* Relation messages received */
     struct pg_spools *spools;
     struct pg_spool *block;     /* open S..E or b..P */
+    uint64_t blocks;            /* b..P blocks so far; see pg_rel.in_block */
     struct pg_spool *replay;    /* committed, being read back */
     pg_lsn replay_end;
     struct pg_tx tx;
