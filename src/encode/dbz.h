@@ -155,8 +155,6 @@ bool dbz_float_value(const struct cdcd_cell *v, double *out);
 dbz_write_fn dbz_write_date, dbz_write_date_iso, dbz_write_time_ms, dbz_write_time_us,
     dbz_write_time_ns, dbz_write_time_iso, dbz_write_ts_ms, dbz_write_ts_us, dbz_write_ts_ns,
     dbz_write_ts_iso, dbz_write_tstz, dbz_write_interval, dbz_write_interval_iso;
-/* Days since 1970-01-01 of a proleptic Gregorian date. */
-int64_t dbz_days_from_civil(int64_t year, int month, int day);
 
 /* ---- debezium_default.c ---- */
 /* Fills default_, absent and unavailable of a column; strings go to the arena. */
@@ -239,7 +237,14 @@ enum cdcd_rc dbz_check_options(const struct cdcd_debezium_config *cfg, struct cd
 void dbz_schema_key(struct cdcd_encoder *e, struct cdcd_writer *w, const struct dbz_table *t);
 void dbz_schema_envelope(struct cdcd_encoder *e, struct cdcd_writer *w, const struct dbz_table *t);
 void dbz_schema_message(struct cdcd_encoder *e, struct cdcd_writer *w);
-extern const char dbz_schema_message_key[], dbz_schema_tx_key[], dbz_schema_tx_value[],
-    dbz_schema_heartbeat_key[], dbz_schema_heartbeat_value[], dbz_schema_truncate_key[];
+enum dbz_fixed {
+    DBZ_MESSAGE_KEY,
+    DBZ_TX_KEY,
+    DBZ_TX_VALUE,
+    DBZ_HEARTBEAT_KEY,
+    DBZ_HEARTBEAT_VALUE,
+    DBZ_TRUNCATE_KEY,
+};
+void dbz_schema_fixed(struct cdcd_encoder *e, struct cdcd_writer *w, enum dbz_fixed which);
 
 #endif

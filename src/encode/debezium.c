@@ -409,16 +409,22 @@ static bool encode_update(struct job *j)
     return true;
 }
 
+/* Opens the writer for a value of a fixed schema. True: it is wrapped, and ends with "}}". */
+static bool begin_fixed(struct job *j, enum dbz_fixed which)
+{
+    cdcd_writer_begin(&j->w, &j->b->arena);
+    if (!j->e->d.cfg->schemas_enable)
+        return false;
+    cdcd_writer_lit(&j->w, "{\"schema\":");
+    dbz_schema_fixed(j->e, &j->w, which);
+    cdcd_writer_lit(&j->w, ",\"payload\":");
+    return true;
+}
+
 static struct cdcd_slice truncate_key(struct job *j)
 {
     const struct cdcd_schema *s = j->ev->schema;
-    bool schemas = j->e->d.cfg->schemas_enable;
-    cdcd_writer_begin(&j->w, &j->b->arena);
-    if (schemas) {
-        cdcd_writer_lit(&j->w, "{\"schema\":");
-        dbz_adds(&j->w, dbz_schema_truncate_key);
-        cdcd_writer_lit(&j->w, ",\"payload\":");
-    }
+    bool schemas = begin_fixed(j, DBZ_TRUNCATE_KEY);
     cdcd_writer_lit(&j->w, "{\"schema\":");
     const char *schema = s->schema[0] ? s->schema : s->db;
     cdcd_json_string(&j->w, schema, strlen(schema));
@@ -449,16 +455,11 @@ static bool encode_truncate(struct job *j)
 
 /* ---- records without a table ---- */
 
-static struct cdcd_slice put_wrapped(struct job *j, const char *schema, const char *open,
+/* A key of one string. */
+static struct cdcd_slice put_wrapped(struct job *j, enum dbz_fixed schema, const char *open,
                                      struct cdcd_slice text)
 {
-    bool schemas = j->e->d.cfg->schemas_enable;
-    cdcd_writer_begin(&j->w, &j->b->arena);
-    if (schemas) {
-        cdcd_writer_lit(&j->w, "{\"schema\":");
-        dbz_adds(&j->w, schema);
-        cdcd_writer_lit(&j->w, ",\"payload\":");
-    }
+    bool schemas = begin_fixed(j, schema);
     dbz_adds(&j->w, open);
     cdcd_json_string(&j->w, text.ptr ? text.ptr : "", text.len);
     dbz_adds(&j->w, schemas ? "}}" : "}");
@@ -479,7 +480,7 @@ static bool encode_message(struct job *j)
         e->message_topic = own_topic(e, e->env.topic_prefix, "message", false);
     struct cdcd_slice name = {prefix->kind == CDCD_C_TEXT ? prefix->ptr : "",
                               prefix->kind == CDCD_C_TEXT ? prefix->len : 0};
-    struct cdcd_slice key = put_wrapped(j, dbz_schema_message_key, "{\"prefix\":", name);
+    struct cdcd_slice key = put_wrapped(j, DBZ_MESSAGE_KEY, "{\"prefix\":", name);
 
     cdcd_writer_begin(&j->w, &j->b->arena);
     dbz_add(&j->w, j->t->value_prefix);
@@ -521,18 +522,13 @@ static bool encode_transaction(struct job *j)
 {
     struct cdcd_encoder *e = j->e;
     const struct cdcd_event *ev = j->ev;
-    bool schemas = e->d.cfg->schemas_enable, end = ev->op == CDCD_OP_TX_END;
+    bool end = ev->op == CDCD_OP_TX_END;
     if (!e->transaction_topic)
         e->transaction_topic = own_topic(
             e, e->env.topic_prefix, dbz_str(e->d.cfg->topic_transaction, "transaction"), false);
-    struct cdcd_slice key = put_wrapped(j, dbz_schema_tx_key, "{\"id\":", ev->tx_id);
+    struct cdcd_slice key = put_wrapped(j, DBZ_TX_KEY, "{\"id\":", ev->tx_id);
 
-    cdcd_writer_begin(&j->w, &j->b->arena);
-    if (schemas) {
-        cdcd_writer_lit(&j->w, "{\"schema\":");
-        dbz_adds(&j->w, dbz_schema_tx_value);
-        cdcd_writer_lit(&j->w, ",\"payload\":");
-    }
+    bool schemas = begin_fixed(j, DBZ_TX_VALUE);
     dbz_adds(&j->w, end ? "{\"status\":\"END\",\"id\":" : "{\"status\":\"BEGIN\",\"id\":");
     cdcd_json_string(&j->w, ev->tx_id.ptr ? ev->tx_id.ptr : "", ev->tx_id.len);
     cdcd_writer_lit(&j->w, ",\"event_count\":");
@@ -550,19 +546,13 @@ static bool encode_transaction(struct job *j)
 static bool encode_heartbeat(struct job *j)
 {
     struct cdcd_encoder *e = j->e;
-    bool schemas = e->d.cfg->schemas_enable;
     if (!e->heartbeat_topic)
         e->heartbeat_topic = own_topic(
             e, dbz_str(e->d.cfg->topic_heartbeat_prefix, "__debezium-heartbeat"),
             e->env.topic_prefix, true);
-    struct cdcd_slice key = put_wrapped(j, dbz_schema_heartbeat_key,
+    struct cdcd_slice key = put_wrapped(j, DBZ_HEARTBEAT_KEY,
                                         "{\"serverName\":", cdcd_slice_str(e->env.topic_prefix));
-    cdcd_writer_begin(&j->w, &j->b->arena);
-    if (schemas) {
-        cdcd_writer_lit(&j->w, "{\"schema\":");
-        dbz_adds(&j->w, dbz_schema_heartbeat_value);
-        cdcd_writer_lit(&j->w, ",\"payload\":");
-    }
+    bool schemas = begin_fixed(j, DBZ_HEARTBEAT_VALUE);
     cdcd_writer_lit(&j->w, "{\"ts_ms\":");
     dbz_add(&j->w, e->now_ms);
     dbz_adds(&j->w, schemas ? "}}" : "}");

@@ -8,9 +8,6 @@
  */
 #include "dbz.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 /* ---- MD5 (RFC 1321), for name-based UUIDs (version 3) only ---- */
 
 static const uint32_t md5_sines[64] = {
@@ -219,136 +216,16 @@ static void put_placeholder(struct dbz *d, struct cdcd_writer *w, const struct d
 
 /* ---- defaults ---- */
 
-static bool parse_uint(const char **p, int max_digits, int64_t *out)
-{
-    int n = 0;
-    for (*out = 0; **p >= '0' && **p <= '9' && n < max_digits; n++)
-        *out = *out * 10 + (*(*p)++ - '0');
-    return n > 0;
-}
-
-static bool parse_char(const char **p, char c)
-{
-    if (**p != c)
-        return false;
-    (*p)++;
-    return true;
-}
-
-/* YYYY-MM-DD */
-static bool parse_date(const char **p, int64_t *days)
-{
-    int64_t y, m, d;
-    if (!parse_uint(p, 9, &y) || !parse_char(p, '-') || !parse_uint(p, 2, &m) ||
-        !parse_char(p, '-') || !parse_uint(p, 2, &d) || m < 1 || m > 12 || d < 1 || d > 31)
-        return false;
-    *days = dbz_days_from_civil(y, (int)m, (int)d);
-    return true;
-}
-
-/* HH:MM[:SS[.ffffff]] in microseconds */
-static bool parse_clock(const char **p, int64_t *us)
-{
-    int64_t h, m, s = 0, fraction = 0;
-    if (!parse_uint(p, 2, &h) || !parse_char(p, ':') || !parse_uint(p, 2, &m))
-        return false;
-    if (parse_char(p, ':') && !parse_uint(p, 2, &s))
-        return false;
-    if (parse_char(p, '.')) {
-        const char *start = *p;
-        if (!parse_uint(p, 6, &fraction))
-            return false;
-        for (int n = (int)(*p - start); n < 6; n++)
-            fraction *= 10;
-    }
-    *us = ((h * 60 + m) * 60 + s) * 1000000 + fraction;
-    return true;
-}
-
-/* A date, perhaps a time, perhaps UTC's offset. */
-static bool parse_timestamp(const char *p, struct cdcd_cell *v)
-{
-    int64_t days, us = 0;
-    if (!parse_date(&p, &days))
-        return false;
-    if ((parse_char(&p, ' ') || parse_char(&p, 'T')) && !parse_clock(&p, &us))
-        return false;
-    if (!parse_char(&p, 'Z') && parse_char(&p, '+') &&
-        (!parse_char(&p, '0') || !parse_char(&p, '0')))
-        return false;
-    *v = (struct cdcd_cell){.kind = CDCD_C_TIMESTAMP,
-                            .i = days * 86400 + us / 1000000,
-                            .len = (uint32_t)(us % 1000000) * 1000};
-    return *p == 0;
-}
-
-static bool parse_int(const char *text, int64_t *out)
-{
-    char *end;
-    errno = 0;
-    *out = strtoll(text, &end, 10);
-    return errno == 0 && end != text && *end == 0;
-}
-
-/* The constant default as a cell; false for types whose text is the source's own affair. */
-static bool default_cell(const struct cdcd_column *col, struct cdcd_cell *v)
-{
-    const char *text = col->default_text;
-    int64_t n;
-    switch (col->type) {
-    case CDCD_T_BOOL:
-        *v = (struct cdcd_cell){.kind = CDCD_C_BOOL,
-                                .i = text[0] == 't' || text[0] == 'T' || text[0] == '1'};
-        return true;
-    case CDCD_T_INT8:
-    case CDCD_T_INT16:
-    case CDCD_T_INT32:
-    case CDCD_T_INT64:
-    case CDCD_T_YEAR: *v = (struct cdcd_cell){.kind = CDCD_C_INT}; return parse_int(text, &v->i);
-    case CDCD_T_FLOAT32:
-    case CDCD_T_FLOAT64:
-        *v = cdcd_cell_text(text, strlen(text));
-        v->kind = CDCD_C_FLOAT;
-        return true;
-    case CDCD_T_DECIMAL:
-    case CDCD_T_VARDECIMAL:
-    case CDCD_T_MONEY:
-        *v = cdcd_cell_text(text, strlen(text));
-        v->kind = CDCD_C_DECIMAL;
-        return true;
-    case CDCD_T_STRING:
-    case CDCD_T_JSON:
-    case CDCD_T_XML:
-    case CDCD_T_UUID:
-    case CDCD_T_ENUM: *v = cdcd_cell_text(text, strlen(text)); return true;
-    case CDCD_T_BITS:
-        *v = (struct cdcd_cell){.kind = CDCD_C_BOOL, .i = text[0] == '1'};
-        return col->length == 1 && strlen(text) == 1;
-    case CDCD_T_DATE:
-        *v = (struct cdcd_cell){.kind = CDCD_C_DATE};
-        return parse_date(&text, &v->i) && *text == 0;
-    case CDCD_T_TIME:
-        if (!parse_clock(&text, &n) || *text)
-            return false;
-        *v = (struct cdcd_cell){.kind = CDCD_C_TIME, .i = n};
-        return true;
-    case CDCD_T_TIMESTAMP:
-    case CDCD_T_TIMESTAMPTZ: return parse_timestamp(text, v);
-    default: return false;
-    }
-}
-
 static struct cdcd_slice constant(struct cdcd_arena *a, const char *json)
 {
     return (struct cdcd_slice){cdcd_arena_dup(a, json, strlen(json)), strlen(json)};
 }
 
 /* The zero of a decimal has the column's scale. */
-static struct cdcd_slice zero_of(struct dbz *d, struct cdcd_arena *a, const struct dbz_column *c)
+static struct cdcd_slice zero_of(struct cdcd_arena *a, const struct dbz_column *c)
 {
     if (c->form != DBZ_DECIMAL_STRING || c->col->type == CDCD_T_VARDECIMAL || c->col->scale <= 0)
         return constant(a, dbz_forms[c->form].zero);
-    (void)d;
     struct cdcd_writer w;
     cdcd_writer_begin(&w, a);
     cdcd_writer_lit(&w, "\"0.");
@@ -391,24 +268,24 @@ static struct cdcd_slice computed_default(struct dbz *d, struct cdcd_arena *a,
     case DBZ_VECTOR32:
     case DBZ_SPARSEVEC:
     case DBZ_ARRAY: return (struct cdcd_slice){NULL, 0};
-    default: return zero_of(d, a, c);
+    default: return zero_of(a, c);
     }
 }
 
 static struct cdcd_slice default_of(struct dbz *d, struct cdcd_arena *a, const struct dbz_column *c)
 {
     const struct cdcd_slice none = {NULL, 0};
-    struct cdcd_cell v;
+    const struct cdcd_cell *v = c->col->default_cell;
     if (!c->col->has_default)
         return none;
-    if (!c->col->default_text)
+    if (!v)
         return computed_default(d, a, c);
     /* Connect allows no struct as a default. */
-    if (c->form == DBZ_VARDECIMAL || !default_cell(c->col, &v))
+    if (strcmp(dbz_forms[c->form].type, "struct") == 0 || v->kind <= CDCD_C_UNCHANGED)
         return none;
     struct cdcd_writer w;
     cdcd_writer_begin(&w, a);
-    return c->write(d, &w, c, &v) ? cdcd_writer_end(&w) : none;
+    return c->write(d, &w, c, v) ? cdcd_writer_end(&w) : none;
 }
 
 void dbz_column_constants(struct dbz *d, struct cdcd_arena *a, struct dbz_column *c)
@@ -423,5 +300,5 @@ void dbz_column_constants(struct dbz *d, struct cdcd_arena *a, struct dbz_column
     else if (c->default_.ptr)
         c->absent = c->default_;
     else
-        c->absent = zero_of(d, a, c);
+        c->absent = zero_of(a, c);
 }

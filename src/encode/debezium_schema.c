@@ -87,23 +87,75 @@ static void put_schema(struct cdcd_writer *w, const struct dbz_column *c, const 
     cdcd_writer_char(w, '}');
 }
 
+/* Simple fields: {"type":"string","optional":false,"field":"id"} */
+struct field {
+    const char *type;
+    bool optional;
+    const char *name;
+};
+
+static void put_fields(struct cdcd_writer *w, const struct field *fields, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        dbz_adds(w, i ? ",{\"type\":\"" : "{\"type\":\"");
+        dbz_adds(w, fields[i].type);
+        dbz_adds(w, fields[i].optional ? "\",\"optional\":true" : "\",\"optional\":false");
+        cdcd_writer_lit(w, ",\"field\":\"");
+        dbz_adds(w, fields[i].name);
+        cdcd_writer_lit(w, "\"}");
+    }
+}
+#define PUT_FIELDS(w, fields) put_fields((w), (fields), sizeof(fields) / sizeof((fields)[0]))
+
+static const char struct_open[] = "{\"type\":\"struct\",\"fields\":[";
+
+static const struct field vardecimal_fields[] = {
+    {"int32", false, "scale"},
+    {"bytes", false, "value"},
+};
+static const struct field point_fields[] = {
+    {"double", false, "x"},
+    {"double", false, "y"},
+    {"bytes", true, "wkb"},
+    {"int32", true, "srid"},
+};
+static const struct field geometry_fields[] = {
+    {"bytes", false, "wkb"},
+    {"int32", true, "srid"},
+};
+
+/* PostgreSQL's own shapes, as opposed to those of PostGIS. */
+static bool is_native_shape(const struct cdcd_column *col)
+{
+    static const char *const names[] = {"box", "lseg", "path", "polygon"};
+    for (size_t i = 0; col->type_name && i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(col->type_name, names[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void put_parts(struct cdcd_writer *w, const struct dbz_column *c)
 {
     switch (c->form) {
     case DBZ_VARDECIMAL:
-        cdcd_writer_lit(w, ",\"fields\":[{\"type\":\"int32\",\"optional\":false,\"field\":"
-                           "\"scale\"},{\"type\":\"bytes\",\"optional\":false,\"field\":"
-                           "\"value\"}]");
+        cdcd_writer_lit(w, ",\"fields\":[");
+        PUT_FIELDS(w, vardecimal_fields);
+        cdcd_writer_char(w, ']');
         break;
     case DBZ_POINT:
-        cdcd_writer_lit(w, ",\"fields\":[{\"type\":\"double\",\"optional\":false,\"field\":\"x\"},"
-                           "{\"type\":\"double\",\"optional\":false,\"field\":\"y\"},"
-                           "{\"type\":\"bytes\",\"optional\":true,\"field\":\"wkb\"},"
-                           "{\"type\":\"int32\",\"optional\":true,\"field\":\"srid\"}]");
+        cdcd_writer_lit(w, ",\"fields\":[");
+        PUT_FIELDS(w, point_fields);
+        cdcd_writer_char(w, ']');
         break;
     case DBZ_GEOMETRY:
-        cdcd_writer_lit(w, ",\"fields\":[{\"type\":\"bytes\",\"optional\":false,\"field\":"
-                           "\"wkb\"},{\"type\":\"int32\",\"optional\":true,\"field\":\"srid\"}]");
+        cdcd_writer_lit(w, ",\"fields\":[");
+        PUT_FIELDS(w, geometry_fields);
+        if (is_native_shape(c->col))
+            cdcd_writer_lit(w, ",{\"type\":\"map\",\"keys\":{\"type\":\"string\",\"optional\":"
+                               "false},\"values\":{\"type\":\"string\",\"optional\":false},"
+                               "\"optional\":true,\"field\":\"extensions\"}");
+        cdcd_writer_char(w, ']');
         break;
     case DBZ_SPARSEVEC:
         cdcd_writer_lit(w, ",\"fields\":[{\"type\":\"int16\",\"optional\":false,\"field\":"
@@ -179,114 +231,176 @@ static void put_row(struct cdcd_encoder *e, struct cdcd_writer *w, const struct 
     cdcd_writer_lit(w, "\"}");
 }
 
-#define FIELD(type, optional, name) \
-    "{\"type\":\"" type "\",\"optional\":" optional ",\"field\":\"" name "\"}"
+static const struct field source_fields_1[] = {
+    {"string", false, "version"},
+    {"string", false, "connector"},
+    {"string", false, "name"},
+    {"int64", false, "ts_ms"},
+};
+static const struct field source_fields_2[] = {
+    {"string", false, "db"},
+    {"string", true, "sequence"},
+    {"int64", true, "ts_us"},
+    {"int64", true, "ts_ns"},
+};
+static const struct field transaction_fields[] = {
+    {"string", false, "id"},
+    {"int64", false, "total_order"},
+    {"int64", false, "data_collection_order"},
+};
+static const struct field envelope_end[] = {
+    {"string", false, "op"},
+    {"int64", true, "ts_ms"},
+    {"int64", true, "ts_us"},
+    {"int64", true, "ts_ns"},
+};
+static const struct field message_start[] = {
+    {"string", false, "op"},
+    {"int64", true, "ts_ms"},
+};
+static const struct field tx_value_fields[] = {
+    {"string", false, "status"},
+    {"string", false, "id"},
+    {"int64", true, "event_count"},
+};
+static const struct field tx_collection_fields[] = {
+    {"string", false, "data_collection"},
+    {"int64", false, "event_count"},
+};
+static const struct field ts_ms_field[] = {{"int64", false, "ts_ms"}};
+static const struct field truncate_key_fields[] = {
+    {"string", false, "schema"},
+    {"string", false, "table"},
+};
+
+/* The end of a struct: its name, version 1, and its field in the struct around it, if any. */
+static void close_struct(struct cdcd_writer *w, bool optional, const char *name, size_t name_len,
+                         const char *last, const char *field)
+{
+    dbz_adds(w, optional ? "],\"optional\":true,\"name\":\"" : "],\"optional\":false,\"name\":\"");
+    cdcd_writer_add(w, name, name_len);
+    dbz_adds(w, last);
+    cdcd_writer_lit(w, "\",\"version\":1");
+    if (field) {
+        cdcd_writer_lit(w, ",\"field\":\"");
+        dbz_adds(w, field);
+        cdcd_writer_char(w, '"');
+    }
+    cdcd_writer_char(w, '}');
+}
 
 /* The source block: the common fields, then the connector's own. */
 static void put_source(struct cdcd_encoder *e, struct cdcd_writer *w)
 {
     const struct cdcd_source_ops *ops = e->env.source;
-    cdcd_writer_lit(
-        w,
-        "{\"type\":\"struct\",\"fields\":[" FIELD("string", "false", "version") "," FIELD("string", "false", "connector") "," FIELD(
-            "string", "false",
-            "name") "," FIELD("int64", "false",
-                              "ts_ms") ",{\"type\":\"string\",\"optional\":true,\"name\":\"io."
-                                       "debezium.data.Enum\","
-                                       "\"version\":1,\"parameters\":{\"allowed\":\"true,first,"
-                                       "first_in_data_collection,"
-                                       "last_in_data_collection,last,false,incremental\"},"
-                                       "\"default\":\"false\","
-                                       "\"field\":\"snapshot\"}," FIELD("string", "false", "db") "," FIELD(
-                                           "string", "true",
-                                           "sequence") "," FIELD("int64", "true",
-                                                                 "ts_us") "," FIELD("int64", "true",
-                                                                                    "ts_ns"));
+    dbz_adds(w, struct_open);
+    PUT_FIELDS(w, source_fields_1);
+    cdcd_writer_lit(w, ",{\"type\":\"string\",\"optional\":true,\"name\":"
+                       "\"io.debezium.data.Enum\",\"version\":1,\"parameters\":{\"allowed\":"
+                       "\"true,first,first_in_data_collection,last_in_data_collection,last,false,"
+                       "incremental\"},\"default\":\"false\",\"field\":\"snapshot\"},");
+    PUT_FIELDS(w, source_fields_2);
     for (size_t i = 0; i < ops->nsource_columns; i++) {
         struct dbz_column c = {.col = &ops->source_columns[i],
                                .form = dbz_form_of(e->d.cfg, &ops->source_columns[i])};
         cdcd_writer_char(w, ',');
         put_schema(w, &c, c.col->name);
     }
-    cdcd_writer_lit(w, "],\"optional\":false,\"name\":\"");
-    dbz_adds(w, ops->source_schema_name);
-    cdcd_writer_lit(w, "\",\"version\":1,\"field\":\"source\"}");
+    close_struct(w, false, ops->source_schema_name, strlen(ops->source_schema_name), "", "source");
 }
 
-#define TRANSACTION                                                                               \
-    "{\"type\":\"struct\",\"fields\":[" FIELD("string", "false", "id") "," FIELD(                 \
-        "int64", "false",                                                                         \
-        "total_order") "," FIELD("int64", "false",                                                \
-                                 "data_collection_order") "],\"optional\":true,\"name\":\"event." \
-                                                          "block\",\"version\":1,\"field\":"      \
-                                                          "\"transaction\"}"
+static void put_transaction(struct cdcd_writer *w)
+{
+    dbz_adds(w, struct_open);
+    PUT_FIELDS(w, transaction_fields);
+    close_struct(w, true, "event.block", 11, "", "transaction");
+}
 
 void dbz_schema_envelope(struct cdcd_encoder *e, struct cdcd_writer *w, const struct dbz_table *t)
 {
-    cdcd_writer_lit(w, "{\"type\":\"struct\",\"fields\":[");
+    dbz_adds(w, struct_open);
     put_row(e, w, t, "before");
     cdcd_writer_char(w, ',');
     put_row(e, w, t, "after");
     cdcd_writer_char(w, ',');
     put_source(e, w);
-    cdcd_writer_lit(
-        w,
-        "," TRANSACTION
-        "," FIELD("string", "false", "op") "," FIELD("int64", "true", "ts_ms") "," FIELD(
-            "int64", "true", "ts_us") "," FIELD("int64", "true", "ts_ns") "],\"optional\":false,");
+    cdcd_writer_char(w, ',');
+    put_transaction(w);
+    cdcd_writer_char(w, ',');
+    PUT_FIELDS(w, envelope_end);
+    cdcd_writer_lit(w, "],\"optional\":false,");
     put_name(e, w, t, ".Envelope");
     cdcd_writer_lit(w, ",\"version\":2}");
 }
 
-/* "io.debezium.connector.postgresql.Source" without "Source" */
-static void put_connector_name(struct cdcd_encoder *e, struct cdcd_writer *w, const char *last)
+/* "io.debezium.connector.postgresql." of "io.debezium.connector.postgresql.Source" */
+static size_t connector_prefix(const struct cdcd_encoder *e)
 {
-    const char *name = e->env.source->source_schema_name;
-    const char *dot = strrchr(name, '.');
-    cdcd_writer_lit(w, "\"name\":\"");
-    cdcd_writer_add(w, name, dot ? (size_t)(dot + 1 - name) : 0);
-    dbz_adds(w, last);
-    cdcd_writer_lit(w, "\",\"version\":1");
+    const char *dot = strrchr(e->env.source->source_schema_name, '.');
+    return dot ? (size_t)(dot + 1 - e->env.source->source_schema_name) : 0;
 }
 
 void dbz_schema_message(struct cdcd_encoder *e, struct cdcd_writer *w)
 {
-    cdcd_writer_lit(w, "{\"type\":\"struct\",\"fields\":[" FIELD("string", "false", "op") "," FIELD(
-                           "int64", "true", "ts_ms") ",");
+    const char *connector = e->env.source->source_schema_name;
+    size_t n = connector_prefix(e);
+    struct field fields[] = {
+        {"string", true, "prefix"},
+        {e->d.cfg->binary_mode == CDCD_BINARY_BYTES ? "bytes" : "string", true, "content"},
+    };
+    dbz_adds(w, struct_open);
+    PUT_FIELDS(w, message_start);
+    cdcd_writer_char(w, ',');
     put_source(e, w);
-    cdcd_writer_lit(w, "," TRANSACTION
-                       ",{\"type\":\"struct\",\"fields\":[" FIELD("string", "true", "prefix") ",");
-    dbz_adds(w, e->d.cfg->binary_mode == CDCD_BINARY_BYTES ? FIELD("bytes", "true", "content")
-                                                           : FIELD("string", "true", "content"));
-    cdcd_writer_lit(w, "],\"optional\":false,");
-    put_connector_name(e, w, "Message");
-    cdcd_writer_lit(w, ",\"field\":\"message\"}],\"optional\":false,");
-    put_connector_name(e, w, "MessageValue");
-    cdcd_writer_char(w, '}');
+    cdcd_writer_char(w, ',');
+    put_transaction(w);
+    cdcd_writer_char(w, ',');
+    dbz_adds(w, struct_open);
+    PUT_FIELDS(w, fields);
+    close_struct(w, false, connector, n, "Message", "message");
+    close_struct(w, false, connector, n, "MessageValue", NULL);
 }
 
-#define STRUCT(fields, name)                                                           \
-    "{\"type\":\"struct\",\"fields\":[" fields "],\"optional\":false,\"name\":\"" name \
-    "\",\"version\":1}"
-#define COMMON "io.debezium.connector.common."
+static const char common[] = "io.debezium.connector.common.";
 
-const char dbz_schema_message_key[] = STRUCT(FIELD("string", "true", "prefix"),
-                                             "io.debezium.connector.postgresql.MessageKey");
-const char dbz_schema_tx_key[] = STRUCT(FIELD("string", "false", "id"),
-                                        COMMON "TransactionMetadataKey");
-const char dbz_schema_tx_value[] = STRUCT(
-    FIELD("string", "false", "status") "," FIELD("string", "false", "id") "," FIELD(
-        "int64", "true",
-        "event_count") ",{\"type\":\"array\",\"items\":{\"type\":\"struct\","
-                       "\"fields\":[" FIELD("string", "false", "data_collection") "," FIELD(
-                           "int64", "false",
-                           "event_count") "],\"optional\":true,\"name\":\"event.collection\","
-                                          "\"version\":1},\"optional\":true,\"field\":"
-                                          "\"data_collections\"}," FIELD("int64", "false", "ts_ms"),
-    COMMON "TransactionMetadataValue");
-const char dbz_schema_heartbeat_key[] = STRUCT(FIELD("string", "false", "serverName"),
-                                               COMMON "ServerNameKey");
-const char dbz_schema_heartbeat_value[] = STRUCT(FIELD("int64", "false", "ts_ms"),
-                                                 COMMON "Heartbeat");
-const char dbz_schema_truncate_key[] = STRUCT(
-    FIELD("string", "false", "schema") "," FIELD("string", "false", "table"), "cdcd.TruncateKey");
+void dbz_schema_fixed(struct cdcd_encoder *e, struct cdcd_writer *w, enum dbz_fixed which)
+{
+    struct field key[] = {{"string", which == DBZ_MESSAGE_KEY,
+                           which == DBZ_MESSAGE_KEY     ? "prefix"
+                           : which == DBZ_HEARTBEAT_KEY ? "serverName"
+                                                        : "id"}};
+    dbz_adds(w, struct_open);
+    switch (which) {
+    case DBZ_MESSAGE_KEY:
+        PUT_FIELDS(w, key);
+        close_struct(w, false, e->env.source->source_schema_name, connector_prefix(e), "MessageKey",
+                     NULL);
+        break;
+    case DBZ_TX_KEY:
+        PUT_FIELDS(w, key);
+        close_struct(w, false, common, strlen(common), "TransactionMetadataKey", NULL);
+        break;
+    case DBZ_TX_VALUE:
+        PUT_FIELDS(w, tx_value_fields);
+        cdcd_writer_lit(w, ",{\"type\":\"array\",\"items\":");
+        dbz_adds(w, struct_open);
+        PUT_FIELDS(w, tx_collection_fields);
+        close_struct(w, true, "event.collection", 16, "", NULL);
+        cdcd_writer_lit(w, ",\"optional\":true,\"field\":\"data_collections\"},");
+        PUT_FIELDS(w, ts_ms_field);
+        close_struct(w, false, common, strlen(common), "TransactionMetadataValue", NULL);
+        break;
+    case DBZ_HEARTBEAT_KEY:
+        PUT_FIELDS(w, key);
+        close_struct(w, false, common, strlen(common), "ServerNameKey", NULL);
+        break;
+    case DBZ_HEARTBEAT_VALUE:
+        PUT_FIELDS(w, ts_ms_field);
+        close_struct(w, false, common, strlen(common), "Heartbeat", NULL);
+        break;
+    case DBZ_TRUNCATE_KEY:
+        PUT_FIELDS(w, truncate_key_fields);
+        close_struct(w, false, "cdcd.TruncateKey", 16, "", NULL);
+        break;
+    }
+}

@@ -24,17 +24,7 @@ static int64_t floor_div(int64_t a, int64_t b)
     return q - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-/* Both after "chrono-Compatible Low-Level Date Algorithms" (H. Hinnant): eras of 400 years. */
-int64_t dbz_days_from_civil(int64_t year, int month, int day)
-{
-    year -= month <= 2;
-    int64_t era = floor_div(year, 400);
-    int64_t yoe = year - era * 400;
-    int64_t doy = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-    int64_t doe = yoe * 365 + yoe / 4 - yoe / 100 + doy;
-    return era * 146097 + doe - 719468;
-}
-
+/* After "chrono-Compatible Low-Level Date Algorithms" (H. Hinnant): eras of 400 years. */
 static void civil_from_days(int64_t days, int64_t *year, int *month, int *day)
 {
     days += 719468;
@@ -104,13 +94,28 @@ static char *put_fraction(char *p, uint32_t nanos, int digits)
     return p + digits;
 }
 
+static char *put_number(char *p, int64_t v)
+{
+    char digits[24];
+    int n = 0;
+    uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+    if (v < 0)
+        *p++ = '-';
+    do
+        digits[n++] = (char)('0' + u % 10);
+    while (u /= 10);
+    while (n)
+        *p++ = digits[--n];
+    return p;
+}
+
 static char *put_clock(char *p, int64_t seconds)
 {
     int64_t hours = seconds / 3600;
     if (hours < 100)
         p = put2(p, (int)hours);
     else
-        p = put_year(p, hours); /* MySQL's longest has three digits */
+        p = put_number(p, hours); /* MySQL's longest has three digits */
     *p++ = ':';
     p = put2(p, (int)(seconds / 60 % 60));
     *p++ = ':';
@@ -319,21 +324,6 @@ bool dbz_write_tstz(struct dbz *d, struct cdcd_writer *w, const struct dbz_colum
 
 /* ---- interval ---- */
 
-static char *put_number(char *p, int64_t v)
-{
-    char digits[24];
-    int n = 0;
-    uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-    if (v < 0)
-        *p++ = '-';
-    do
-        digits[n++] = (char)('0' + u % 10);
-    while (u /= 10);
-    while (n)
-        *p++ = digits[--n];
-    return p;
-}
-
 /* P1Y2M3DT4H5M6.78S: every part with its own sign, none left out. */
 static char *put_interval(char *p, const struct cdcd_interval *iv)
 {
@@ -365,6 +355,10 @@ bool dbz_write_interval(struct dbz *d, struct cdcd_writer *w, const struct dbz_c
 {
     if (v->kind != CDCD_C_INTERVAL)
         return dbz_wrong_kind(d, c, v);
+    if (v->inf) {
+        cdcd_json_int(w, v->inf > 0 ? INT64_MAX : INT64_MIN);
+        return true;
+    }
     wide us = (wide)v->iv->months * MONTH_MICROS + (wide)v->iv->days * DAY_MICROS + v->iv->micros;
     if (us < INT64_MIN || us > INT64_MAX) {
         char text[160];
@@ -380,6 +374,8 @@ bool dbz_write_interval_iso(struct dbz *d, struct cdcd_writer *w, const struct d
 {
     if (v->kind != CDCD_C_INTERVAL)
         return dbz_wrong_kind(d, c, v);
+    if (v->inf)
+        return put_infinity(w, v->inf);
     char *p = cdcd_writer_room(w, 160);
     *p++ = '"';
     p = put_interval(p, v->iv);

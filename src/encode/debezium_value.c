@@ -245,18 +245,18 @@ static bool write_point(struct dbz *d, struct cdcd_writer *w, const struct dbz_c
     return true;
 }
 
-/* The SRID that PostGIS' extended form (EWKB) carries behind the type: byte order, type with
- * flag 0x20000000, srid. 0: none. */
-static uint32_t ewkb_srid(const uint8_t *p, size_t n)
+/* The source's own shapes say in `extensions` what their well-known binary does not. */
+static void put_shape(struct cdcd_writer *w, enum cdcd_shape shape)
 {
-    uint32_t word[2] = {0, 0};
-    if (n < 9 || p[0] > 1)
-        return 0;
-    for (int i = 0; i < 8; i++) {
-        int shift = p[0] ? 8 * (i % 4) : 24 - 8 * (i % 4);
-        word[i / 4] |= (uint32_t)p[1 + i] << shift;
-    }
-    return word[0] & 0x20000000u ? word[1] : 0;
+    static const char *const texts[] = {
+        [CDCD_SHAPE_BOX] = "{\"type\":\"box\"}",
+        [CDCD_SHAPE_LSEG] = "{\"type\":\"lseg\"}",
+        [CDCD_SHAPE_PATH_OPEN] = "{\"type\":\"path\",\"closed\":\"false\"}",
+        [CDCD_SHAPE_PATH_CLOSED] = "{\"type\":\"path\",\"closed\":\"true\"}",
+        [CDCD_SHAPE_POLYGON] = "{\"type\":\"polygon\"}",
+    };
+    cdcd_writer_lit(w, ",\"extensions\":");
+    dbz_adds(w, texts[shape]);
 }
 
 static bool write_geometry(struct dbz *d, struct cdcd_writer *w, const struct dbz_column *c,
@@ -264,7 +264,8 @@ static bool write_geometry(struct dbz *d, struct cdcd_writer *w, const struct db
 {
     if (v->kind != CDCD_C_GEOM)
         return dbz_wrong_kind(d, c, v);
-    uint32_t srid = v->aux ? v->aux : ewkb_srid((const uint8_t *)v->ptr, v->len);
+    uint32_t srid = cdcd_cell_srid(v);
+    enum cdcd_shape shape = cdcd_cell_shape(v);
     cdcd_writer_lit(w, "{\"wkb\":");
     cdcd_json_base64(w, v->ptr, v->len, false);
     cdcd_writer_lit(w, ",\"srid\":");
@@ -272,6 +273,8 @@ static bool write_geometry(struct dbz *d, struct cdcd_writer *w, const struct db
         cdcd_json_uint(w, srid);
     else
         cdcd_writer_lit(w, "null");
+    if (shape > CDCD_SHAPE_NONE && shape <= CDCD_SHAPE_POLYGON)
+        put_shape(w, shape);
     cdcd_writer_char(w, '}');
     return true;
 }

@@ -173,8 +173,9 @@ static inline bool cdcd_cell_equal(const struct cdcd_cell *a, const struct cdcd_
     case CDCD_C_TIMESTAMP:
         return a->inf == b->inf && (a->inf || (a->i == b->i && a->len == b->len));
     case CDCD_C_INTERVAL:
-        return a->iv->months == b->iv->months && a->iv->days == b->iv->days &&
-               a->iv->micros == b->iv->micros;
+        return a->inf == b->inf &&
+               (a->inf || (a->iv->months == b->iv->months && a->iv->days == b->iv->days &&
+                           a->iv->micros == b->iv->micros));
     case CDCD_C_LIST:
     case CDCD_C_MAP:
         for (uint32_t i = 0; a->len == b->len && i < a->len; i++) {
@@ -184,7 +185,7 @@ static inline bool cdcd_cell_equal(const struct cdcd_cell *a, const struct cdcd_
         return a->len == b->len;
     default: /* text and bytes */
         return a->len == b->len && (a->len == 0 || memcmp(a->ptr, b->ptr, a->len) == 0) &&
-               (a->kind != CDCD_C_GEOM || a->aux == b->aux);
+               (a->kind != CDCD_C_GEOM || (a->aux == b->aux && a->inf == b->inf));
     }
 }
 
