@@ -383,7 +383,7 @@ static void backoff(struct cdcd_pipeline *p, int64_t *delay)
     unsigned seed = (unsigned)cdcd_wallclock_us();
     int64_t jitter = *delay / 2 + rand_r(&seed) % (*delay / 2 + 1);
     int64_t until = cdcd_now_ms() + jitter;
-    const struct timespec nap = {0, 20000000};
+    const struct timespec nap = {0, 1000000 * (jitter < 20 ? jitter + 1 : 20)};
     cdcd_pipeline_phase(p, CDCD_PHASE_BACKOFF);
     while (!atomic_load(&p->stop) && cdcd_now_ms() < until)
         nanosleep(&nap, NULL);
@@ -399,9 +399,15 @@ static bool may_retry(struct cdcd_pipeline *p, const struct cdcd_error *err, int
     return p->config->max_retries < 0 || retries < p->config->max_retries;
 }
 
+static int64_t first_delay(const struct cdcd_pipeline *p)
+{
+    int64_t most = p->config->retry_delay_max_ms;
+    return most < BACKOFF_FIRST_MS ? most : BACKOFF_FIRST_MS;
+}
+
 enum cdcd_rc cdcd_pipeline_run(struct cdcd_pipeline *p, struct cdcd_error *err)
 {
-    int64_t delay = BACKOFF_FIRST_MS, retries = 0;
+    int64_t delay = first_delay(p), retries = 0;
     enum cdcd_rc rc;
     for (;;) {
         *err = (struct cdcd_error){0};
@@ -413,7 +419,7 @@ enum cdcd_rc cdcd_pipeline_run(struct cdcd_pipeline *p, struct cdcd_error *err)
         if (rc != CDCD_ERROR || atomic_load(&p->stop))
             break;
         if (p->progress) {
-            delay = BACKOFF_FIRST_MS;
+            delay = first_delay(p);
             retries = 0;
         }
         pthread_mutex_lock(&p->lock);

@@ -99,8 +99,6 @@ void cdcd_publish_reset(struct cdcd_pipeline *p)
 static enum cdcd_rc publish_batch(struct cdcd_pipeline *p, struct cdcd_batch *b,
                                   struct cdcd_error *err)
 {
-    uint32_t events = b->nevents;
-    bool snapshot = b->snapshot;
     if (cdcd_encoder_encode(p->encoder, b, err) != CDCD_OK) {
         cdcd_publish_batch_done(p, b);
         return CDCD_ERROR;
@@ -110,18 +108,17 @@ static enum cdcd_rc publish_batch(struct cdcd_pipeline *p, struct cdcd_batch *b,
         pending_push(p, b);
     if (b->state.ptr && p->sink_ops->forgetful && p->sink_ops->forgetful(p->config->sink_config))
         remember_state(p, b);
-    uint32_t records = b->nrecords;
-    size_t bytes = b->bytes;
-    enum cdcd_rc rc = p->sink_ops->write(p->sink, b, err);
+    /* Counted as written before it is: the sink may give the batch back within write, and a
+     * batch at home whose number is not known yet would look like one that is durable. */
     pthread_mutex_lock(&p->lock);
     p->written_seq = p->seq;
-    p->stats.events += events;
-    p->stats.records += records;
-    p->stats.bytes += bytes;
-    if (snapshot)
-        p->stats.snapshot_rows += events;
+    p->stats.events += b->nevents;
+    p->stats.records += b->nrecords;
+    p->stats.bytes += b->bytes;
+    if (b->snapshot)
+        p->stats.snapshot_rows += b->nevents;
     pthread_mutex_unlock(&p->lock);
-    return rc;
+    return p->sink_ops->write(p->sink, b, err);
 }
 
 static bool all_durable(struct cdcd_pipeline *p)
