@@ -488,7 +488,7 @@ enum cdcd_rc pg_check(const void *config, const struct cdcd_source_env *env,
     return rc;
 }
 
-/* ---- drop ---- */
+/* ---- drop: WARN is what a real run would remove ---- */
 
 static enum cdcd_rc drop_slot(struct check *c, bool dry, struct cdcd_error *err)
 {
@@ -498,7 +498,7 @@ static enum cdcd_rc drop_slot(struct check *c, bool dry, struct cdcd_error *err)
         return CDCD_OK;
     }
     if (strcmp(c->slot.plugin, "pgoutput") != 0 || strcmp(c->slot.database, c->server.db) != 0) {
-        addf(c, CDCD_CHECK_WARN, "slot", NULL,
+        addf(c, CDCD_CHECK_OK, "slot", NULL,
              "\"%s\" is left as it is: it belongs to database \"%s\", plugin \"%s\", and is not ours",
              name, c->slot.database, c->slot.plugin);
         return CDCD_OK;
@@ -510,7 +510,7 @@ static enum cdcd_rc drop_slot(struct check *c, bool dry, struct cdcd_error *err)
     if (!dry && pg_query(c->sql, NULL, err, "SELECT pg_drop_replication_slot($1)", 1, &name) !=
                     CDCD_OK)
         return cdcd_error_context(err, "cannot drop replication slot \"%s\"", name);
-    addf(c, CDCD_CHECK_OK, "slot", NULL,
+    addf(c, dry ? CDCD_CHECK_WARN : CDCD_CHECK_OK, "slot", NULL,
          dry ? "\"%s\" will be dropped: the pipeline cannot go on from its stored position then"
              : "\"%s\" is dropped",
          name);
@@ -525,13 +525,13 @@ static enum cdcd_rc drop_publication(struct check *c, bool dry, struct cdcd_erro
     if (!c->publication.exists) {
         addf(c, CDCD_CHECK_OK, "publication", NULL, "\"%s\" does not exist", name);
     } else if (!c->publication.ours) {
-        addf(c, CDCD_CHECK_WARN, "publication", cdcd_xstrdup(sql),
+        addf(c, CDCD_CHECK_OK, "publication", cdcd_xstrdup(sql),
              "\"%s\" is left as it is: cdcd did not create it", name);
     } else {
         if (!dry)
             rc = pg_query(c->sql, NULL, err, sql, 0, NULL);
         if (rc == CDCD_OK)
-            addf(c, CDCD_CHECK_OK, "publication", NULL,
+            addf(c, dry ? CDCD_CHECK_WARN : CDCD_CHECK_OK, "publication", NULL,
                  dry ? "\"%s\" will be dropped" : "\"%s\" is dropped", name);
         else
             cdcd_error_context(err, "cannot drop publication \"%s\"", name);

@@ -17,11 +17,11 @@
 
 /* search_path: reg* types print names relative to it. row_security off: a policy that would hide
  * rows from a snapshot becomes an error. */
-#define PG_GUCS                                                                                    \
-    "-c datestyle=ISO -c intervalstyle=postgres -c timezone=UTC -c bytea_output=hex "              \
-    "-c extra_float_digits=3 -c lc_monetary=C -c xmlbinary=base64 -c search_path=pg_catalog "      \
-    "-c standard_conforming_strings=on -c row_security=off -c quote_all_identifiers=off "          \
-    "-c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0 "           \
+#define PG_GUCS                                                                               \
+    "-c datestyle=ISO -c intervalstyle=postgres -c timezone=UTC -c bytea_output=hex "         \
+    "-c extra_float_digits=3 -c lc_monetary=C -c xmlbinary=base64 -c search_path=pg_catalog " \
+    "-c standard_conforming_strings=on -c row_security=off -c quote_all_identifiers=off "     \
+    "-c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0 "      \
     "-c idle_session_timeout=0 -c client_min_messages=warning -c synchronize_seqscans=off"
 
 /* Set once any connection of this process has worked: from then on a refused password or a
@@ -415,31 +415,20 @@ char *pg_sql(const char *fmt, ...)
             continue;
         }
         switch (*++fmt) {
-        case 'I':
-            add_quoted(&b, va_arg(ap, const char *), '"');
-            break;
+        case 'I': add_quoted(&b, va_arg(ap, const char *), '"'); break;
         case 'L': /* a backslash is itself: standard_conforming_strings is pinned */
             add_quoted(&b, va_arg(ap, const char *), '\'');
             break;
-        case 's':
-            cdcd_buf_adds(&b, va_arg(ap, const char *));
-            break;
-        case 'd':
-            cdcd_buf_addf(&b, "%d", va_arg(ap, int));
-            break;
-        case 'u':
-            cdcd_buf_addf(&b, "%u", va_arg(ap, unsigned));
-            break;
+        case 's': cdcd_buf_adds(&b, va_arg(ap, const char *)); break;
+        case 'd': cdcd_buf_addf(&b, "%d", va_arg(ap, int)); break;
+        case 'u': cdcd_buf_addf(&b, "%u", va_arg(ap, unsigned)); break;
         case 'X': {
             pg_lsn l = va_arg(ap, pg_lsn);
             cdcd_buf_addf(&b, PG_LSN_FMT, PG_LSN_ARGS(l));
             break;
         }
-        case '%':
-            cdcd_buf_add(&b, "%", 1);
-            break;
-        default:
-            abort(); /* a format of ours that does not exist */
+        case '%': cdcd_buf_add(&b, "%", 1); break;
+        default: abort(); /* a format of ours that does not exist */
         }
     }
     va_end(ap);
@@ -483,13 +472,13 @@ enum cdcd_rc pg_server_info(PGconn *sql, PGconn *repl, struct pg_server *out,
                             struct cdcd_error *err)
 {
     PGresult *r = NULL;
-    enum cdcd_rc rc =
-        pg_query(sql, &r, err,
-                 "SELECT pg_is_in_recovery(), current_database(), "
-                 "(SELECT setting FROM pg_settings WHERE name = 'wal_sender_timeout'), "
-                 "(SELECT system_identifier FROM pg_control_system()), "
-                 "(SELECT timeline_id FROM pg_control_checkpoint())",
-                 0, NULL);
+    enum cdcd_rc rc = pg_query(
+        sql, &r, err,
+        "SELECT pg_is_in_recovery(), current_database(), "
+        "(SELECT setting FROM pg_settings WHERE name = 'wal_sender_timeout'), "
+        "(SELECT system_identifier FROM pg_control_system()), "
+        "(SELECT timeline_id FROM pg_control_checkpoint())",
+        0, NULL);
     if (rc != CDCD_OK)
         return rc;
     pg_server_free(out);

@@ -96,8 +96,7 @@ static const char *parse_row(struct cdcd_cursor *c, struct pg_decoder *d, struct
     return take_tuple(c, d, 1, &m->new_row);
 }
 
-static const char *parse_relation(struct cdcd_cursor *c, struct pg_decoder *d,
-                                  struct pg_message *m)
+static const char *parse_relation(struct cdcd_cursor *c, struct pg_decoder *d, struct pg_message *m)
 {
     struct pg_relation *r = &m->relation;
     m->oid = r->oid = cdcd_cur_u32be(c);
@@ -181,29 +180,21 @@ static const char *parse(struct cdcd_cursor *c, struct pg_decoder *d, bool strea
     switch (m->type) {
     case 'I':
     case 'U':
-    case 'D':
-        return parse_row(c, d, m);
+    case 'D': return parse_row(c, d, m);
     case 'B':
         m->lsn = cdcd_cur_u64be(c);
         m->ts_us = take_time(c);
         m->xid = cdcd_cur_u32be(c);
         return NULL;
-    case 'C':
-        parse_commit(c, m);
-        return NULL;
-    case 'R':
-        return parse_relation(c, d, m);
+    case 'C': parse_commit(c, m); return NULL;
+    case 'R': return parse_relation(c, d, m);
     case 'Y':
         m->oid = cdcd_cur_u32be(c);
         cdcd_cur_cstr(c);
         m->name = cdcd_cur_cstr(c);
         return NULL;
-    case 'T':
-        parse_truncate(c, m);
-        return NULL;
-    case 'M':
-        parse_logical_message(c, m);
-        return NULL;
+    case 'T': parse_truncate(c, m); return NULL;
+    case 'M': parse_logical_message(c, m); return NULL;
     case 'O':
         m->lsn = cdcd_cur_u64be(c);
         m->name = cdcd_cur_cstr(c);
@@ -212,14 +203,12 @@ static const char *parse(struct cdcd_cursor *c, struct pg_decoder *d, bool strea
         m->xid = cdcd_cur_u32be(c);
         m->first_segment = cdcd_cur_u8(c) == 1;
         return NULL;
-    case 'E':
-        return NULL;
+    case 'E': return NULL;
     case 'c':
         m->xid = cdcd_cur_u32be(c);
         parse_commit(c, m);
         return NULL;
-    case 'A':
-        return parse_abort(c, m);
+    case 'A': return parse_abort(c, m);
     case 'b':
         m->lsn = cdcd_cur_u64be(c);
         m->end_lsn = cdcd_cur_u64be(c);
@@ -234,11 +223,8 @@ static const char *parse(struct cdcd_cursor *c, struct pg_decoder *d, bool strea
         m->xid = cdcd_cur_u32be(c);
         m->gid = cdcd_cur_cstr(c);
         return NULL;
-    case 'r':
-        parse_rollback_prepared(c, m);
-        return NULL;
-    default:
-        return "unknown message type";
+    case 'r': parse_rollback_prepared(c, m); return NULL;
+    default: return "unknown message type";
     }
 }
 
@@ -335,7 +321,8 @@ static enum cdcd_rc check_key(const struct row *r, char type, const struct cdcd_
         if (c->kind == CDCD_C_UNCHANGED)
             return cdcd_error_set(
                 err, CDCD_ERR_FATAL,
-                "replica identity column %s of %.*s is unchanged TOAST; key unknown (LSN " PG_LSN_FMT
+                "replica identity column %s of %.*s is unchanged TOAST; key unknown "
+                "(LSN " PG_LSN_FMT
                 "). The position is kept. Update the server to its current minor release, which "
                 "sends such keys, or run ALTER TABLE %.*s REPLICA IDENTITY FULL for later changes",
                 name, (int)r->t->label.len, r->t->label.ptr, PG_LSN_ARGS(r->lsn),

@@ -26,15 +26,15 @@ struct pg_message {
     /* B b P K r p S c A: the transaction. In a streamed block, R Y I U D T M: the transaction or
      * subtransaction that made the change. Else 0. */
     uint32_t xid;
-    uint32_t subxid;    /* A: what is aborted; the whole transaction when equal to xid */
-    pg_lsn lsn;         /* B C c K: commit record; b P p: PREPARE record; r: end of the PREPARE
-                           record; O: commit at the origin; M: end of the message's record */
-    pg_lsn end_lsn;     /* C c K b P p r: end of that record (r: of the ROLLBACK PREPARED) */
-    int64_t ts_us;      /* B C c K: commit; b P p: prepare; r: rollback */
-    bool first_segment; /* S */
-    bool transactional; /* M */
-    struct cdcd_slice gid;     /* b P K r p */
-    struct cdcd_slice name;    /* O: origin; M: prefix */
+    uint32_t subxid;        /* A: what is aborted; the whole transaction when equal to xid */
+    pg_lsn lsn;             /* B C c K: commit record; b P p: PREPARE record; r: end of the PREPARE
+                               record; O: commit at the origin; M: end of the message's record */
+    pg_lsn end_lsn;         /* C c K b P p r: end of that record (r: of the ROLLBACK PREPARED) */
+    int64_t ts_us;          /* B C c K: commit; b P p: prepare; r: rollback */
+    bool first_segment;     /* S */
+    bool transactional;     /* M */
+    struct cdcd_slice gid;  /* b P K r p */
+    struct cdcd_slice name; /* O: origin; M: prefix */
     struct cdcd_slice content; /* M */
     uint32_t oid;              /* I U D R Y: relation or type */
     char old_kind;             /* U D: K key columns, O whole row, 0 none */

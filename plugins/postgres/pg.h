@@ -2,9 +2,13 @@
  * pg.h: what the files of the PostgreSQL plugin share.
  *
  *   conn.c      sockets: libpq connections, replication commands, copy-both; never parses pgoutput
- *   decode.c    bytes of pgoutput messages -> events; never touches a socket
- *   spool.c     disk files for transactions that are not committed yet
+ *   wal.c       the stream's connection: CopyData in both directions, status replies, batches
  *   stream.c    the streaming state: spool or batch, skip after a resume, barrier, positions
+ *   change.c    one change of a transaction -> its event, unless filtered or delivered before
+ *   decode.c    bytes of pgoutput messages -> rows; never touches a socket
+ *   relations.c what the server has described, by oid
+ *   spool.c     disk files for transactions that are not committed yet
+ *   position.c  the resume position as JSON
  *   types.c     type catalogue, column types, text values -> cells
  *   catalog.c   tables: primary keys, nullability, defaults; relation -> schema
  *   slot.c      the slot: create, verify, tell apart lost, taken, recreated

@@ -155,8 +155,7 @@ enum cdcd_rc pg_rel_rebuild(struct pg_rel *rel, const struct pg_rel_env *env, in
     struct pg_decoder d = {0};
     struct pg_message m;
     struct pg_table *t = NULL;
-    enum cdcd_rc rc =
-        pg_decode(&d, (struct cdcd_slice){rel->raw, rel->raw_len}, 0, false, &m, err);
+    enum cdcd_rc rc = pg_decode(&d, (struct cdcd_slice){rel->raw, rel->raw_len}, 0, false, &m, err);
     if (rc == CDCD_OK)
         rc = pg_table_build(&m.relation, env->db, env->sql, env->types, env->filter, &t, err);
     if (rc == CDCD_OK) {

@@ -18,7 +18,7 @@ struct pg_rel {
     char *raw;
     size_t raw_len;
     uint64_t in_block; /* number of the block whose spool has it */
-    uint32_t *enums; /* columns of an enum type or an array of one */
+    uint32_t *enums;   /* columns of an enum type or an array of one */
     uint32_t nenums;
     int64_t rebuilt_ms;
     /* transaction metadata: place in the transaction's list of tables */

@@ -19,8 +19,7 @@ static const char *const streaming_values[] = {"off", "on", "parallel", NULL};
 static const char *const origin_values[] = {"any", "none", NULL};
 
 const struct cdcd_option pg_options[] = {
-    {OPT("url", STR, url, NULL), 0, 0, NULL,
-     CDCD_OPT_REQUIRED | CDCD_OPT_SECRET | CDCD_OPT_SAMPLE,
+    {OPT("url", STR, url, NULL), 0, 0, NULL, CDCD_OPT_REQUIRED | CDCD_OPT_SECRET | CDCD_OPT_SAMPLE,
      "Where the database is: a libpq URI or key=value string. The user needs LOGIN, REPLICATION "
      "and SELECT on the captured tables.",
      "postgresql://cdcd:${PGPASSWORD}@127.0.0.1:5432/shop"},
@@ -138,8 +137,7 @@ enum cdcd_rc pg_config_resolve(const void *config, const struct cdcd_source_env 
                                            ? given->publication_name
                                            : c->slot_name);
     const char *state = env->state_dir && *env->state_dir ? env->state_dir : "/tmp";
-    c->spill_dir =
-        cdcd_xstrdup(given->spill_dir && *given->spill_dir ? given->spill_dir : state);
+    c->spill_dir = cdcd_xstrdup(given->spill_dir && *given->spill_dir ? given->spill_dir : state);
     *out = c;
     return CDCD_OK;
 }
@@ -250,16 +248,17 @@ static void source_describe(struct cdcd_slice position, struct cdcd_buf *out)
     }
     cdcd_buf_addf(out, "LSN " PG_LSN_FMT, PG_LSN_ARGS(p.done));
     if (p.tx)
-        cdcd_buf_addf(out, " (%" PRIu64 " changes into the transaction that commits at " PG_LSN_FMT
-                           ")",
+        cdcd_buf_addf(out,
+                      " (%" PRIu64 " changes into the transaction that commits at " PG_LSN_FMT ")",
                       p.ord, PG_LSN_ARGS(p.tx));
     if (p.lsn < p.done)
         cdcd_buf_addf(out, " (prepared transactions held from " PG_LSN_FMT ")", PG_LSN_ARGS(p.lsn));
 }
 
-#define COLUMN(n, t, opt)                                                                          \
-    {                                                                                              \
-        .name = n, .name_len = sizeof(n) - 1, .type = t, .length = -1, .scale = -1, .optional = opt \
+#define COLUMN(n, t, opt)                                                           \
+    {                                                                               \
+        .name = n, .name_len = sizeof(n) - 1, .type = t, .length = -1, .scale = -1, \
+        .optional = opt                                                             \
     }
 
 static const struct cdcd_column source_columns[PG_SRC_COUNT] = {

@@ -13,11 +13,11 @@ struct pg_spools; /* all of a stream: folder, limit, shared buffers */
 struct pg_spool {
     struct pg_spool *next;
     uint32_t xid;
-    bool streamed;       /* its messages carry an xid */
-    char *gid;           /* prepared under this name; NULL: not prepared */
-    pg_lsn first_lsn;    /* of its first message */
-    pg_lsn prepare_lsn;  /* of its PREPARE record; the slot must not be confirmed beyond it */
-    uint64_t bytes;      /* of the file */
+    bool streamed;      /* its messages carry an xid */
+    char *gid;          /* prepared under this name; NULL: not prepared */
+    pg_lsn first_lsn;   /* of its first message */
+    pg_lsn prepare_lsn; /* of its PREPARE record; the slot must not be confirmed beyond it */
+    uint64_t bytes;     /* of the file */
     /* the rest belongs to spool.c */
     char *path;
     int fd;
@@ -29,7 +29,7 @@ struct pg_spool {
 /* One message of a spool. */
 struct pg_spooled {
     pg_lsn lsn;
-    uint64_t seq; /* what pg_spool_append was given */
+    uint64_t seq;              /* what pg_spool_append was given */
     struct cdcd_slice message; /* borrowed until the next call */
 };
 

@@ -21,9 +21,8 @@ static enum cdcd_rc compile(const struct cdcd_strlist *list, const char *option,
         int e = regcomp(&out->items[i], anchored, REG_EXTENDED | REG_NOSUB);
         free(anchored);
         if (e)
-            return cdcd_error_set(err, CDCD_ERR_CONFIG,
-                                  "%s: \"%s\" is not a regular expression", option,
-                                  list->items[i]);
+            return cdcd_error_set(err, CDCD_ERR_CONFIG, "%s: \"%s\" is not a regular expression",
+                                  option, list->items[i]);
         out->n++;
     }
     return CDCD_OK;
@@ -36,15 +35,7 @@ static void free_regexes(struct pg_regexes *r)
     free(r->items);
 }
 
-static bool matches(const struct pg_regexes *r, const char *s)
-{
-    for (size_t i = 0; i < r->n; i++)
-        if (regexec(&r->items[i], s, 0, NULL, 0) == 0)
-            return true;
-    return false;
-}
-
-static void set_last(struct pg_stream *st, pg_lsn last)
+void pg_stream_set_last(struct pg_stream *st, pg_lsn last)
 {
     st->last = last;
     int n = last ? snprintf(st->sequence, sizeof st->sequence, "[\"%" PRIu64 "\",\"", last)
@@ -66,7 +57,7 @@ enum cdcd_rc pg_stream_new(const struct pg_config *cfg, const struct cdcd_source
     st->skip_tx = from->tx;
     st->skip_ord = from->ord;
     memcpy(st->sys, from->sys, sizeof st->sys);
-    set_last(st, from->last);
+    pg_stream_set_last(st, from->last);
     cdcd_buf_init(&st->tx.origin, 0);
     st->scratch = cdcd_batch_new();
     st->db_schema = cdcd_schema_new(rel_env->db, "", "", 0);
@@ -114,7 +105,7 @@ void pg_stream_free(struct pg_stream *st)
 
 /* ---- errors ---- */
 
-static enum cdcd_rc out_of_order(const struct pg_message *m, pg_lsn lsn, const char *why,
+enum cdcd_rc pg_stream_misplaced(const struct pg_message *m, pg_lsn lsn, const char *why,
                                  struct cdcd_error *err)
 {
     return cdcd_error_set(err, CDCD_ERR_FATAL,
@@ -124,7 +115,7 @@ static enum cdcd_rc out_of_order(const struct pg_message *m, pg_lsn lsn, const c
 }
 
 /* The transaction that is half delivered must come again, and with no fewer changes. */
-static enum cdcd_rc vanished(const struct pg_stream *st, struct cdcd_error *err)
+enum cdcd_rc pg_stream_vanished(const struct pg_stream *st, struct cdcd_error *err)
 {
     return cdcd_error_set(
         err, CDCD_ERR_LOSS,
@@ -137,7 +128,7 @@ static enum cdcd_rc vanished(const struct pg_stream *st, struct cdcd_error *err)
 
 /* ---- positions ---- */
 
-static void advance(struct pg_stream *st, pg_lsn lsn)
+void pg_stream_advance(struct pg_stream *st, pg_lsn lsn)
 {
     if (lsn > st->done)
         st->done = lsn;
@@ -174,158 +165,20 @@ enum cdcd_rc pg_stream_keepalive(struct pg_stream *st, pg_lsn wal_end, struct cd
     if (!pg_stream_between(st))
         return CDCD_OK;
     if (st->skip_tx && wal_end > st->skip_tx)
-        return vanished(st, err);
-    advance(st, wal_end);
+        return pg_stream_vanished(st, err);
+    pg_stream_advance(st, wal_end);
     return CDCD_OK;
 }
 
-/* ---- events ---- */
-
-static size_t put_u64(char *out, uint64_t v)
+/* Takes back what was appended after `last`. */
+void pg_stream_undo(struct cdcd_batch *b, struct cdcd_event *last, uint32_t n)
 {
-    char tmp[20];
-    size_t n = 0;
-    do {
-        tmp[n++] = (char)('0' + v % 10);
-        v /= 10;
-    } while (v);
-    for (size_t i = 0; i < n; i++)
-        out[i] = tmp[n - 1 - i];
-    return n;
-}
-
-static struct cdcd_slice tx_id(struct cdcd_arena *a, uint32_t xid, pg_lsn lsn)
-{
-    char *p = cdcd_arena_alloc(a, 40);
-    size_t n = put_u64(p, xid);
-    p[n++] = ':';
-    n += put_u64(p + n, lsn);
-    return (struct cdcd_slice){p, n};
-}
-
-/* What all events have: the source block, source.sequence, time. */
-static void set_source(struct pg_stream *st, struct cdcd_event *e, struct cdcd_batch *b,
-                       struct cdcd_slice schema, struct cdcd_slice table, pg_lsn lsn,
-                       bool transactional)
-{
-    const struct pg_tx *tx = &st->tx;
-    struct cdcd_cell *c = cdcd_batch_cells(b, PG_SRC_COUNT);
-    c[PG_SRC_SCHEMA] = cdcd_cell_text(schema.ptr, schema.len);
-    c[PG_SRC_TABLE] = cdcd_cell_text(table.ptr, table.len);
-    c[PG_SRC_TXID] = c[PG_SRC_XMIN] = c[PG_SRC_ORIGIN] = c[PG_SRC_ORIGIN_LSN] =
-        (struct cdcd_cell){.kind = CDCD_C_NULL};
-    c[PG_SRC_LSN] = cdcd_cell_int((int64_t)lsn);
-    if (transactional) {
-        c[PG_SRC_TXID] = cdcd_cell_int(tx->xid);
-        if (tx->origin.len) {
-            c[PG_SRC_ORIGIN] = cdcd_cell_text(
-                cdcd_arena_dup(&b->arena, tx->origin.ptr, tx->origin.len), tx->origin.len);
-            c[PG_SRC_ORIGIN_LSN] = cdcd_cell_int((int64_t)tx->origin_lsn);
-        }
-    }
-    e->source = c;
-
-    char *s = cdcd_arena_alloc(&b->arena, sizeof st->sequence + 24);
-    memcpy(s, st->sequence, st->sequence_len);
-    size_t n = st->sequence_len;
-    n += put_u64(s + n, lsn);
-    s[n++] = '"';
-    s[n++] = ']';
-    e->sequence = (struct cdcd_slice){s, n};
-}
-
-/* The place of a table in the list of this transaction. */
-static size_t tx_table_index(struct pg_stream *st, uint32_t oid, struct cdcd_slice label)
-{
-    for (size_t i = 0; i < st->ntx_tables; i++)
-        if (st->tx_tables[i].oid == oid)
-            return i;
-    if (st->ntx_tables == st->tx_tables_cap) {
-        st->tx_tables_cap = st->tx_tables_cap ? 2 * st->tx_tables_cap : 8;
-        st->tx_tables = cdcd_xrealloc(st->tx_tables, st->tx_tables_cap * sizeof *st->tx_tables);
-    }
-    st->tx_tables[st->ntx_tables] = (struct pg_tx_table){
-        .oid = oid, .label = cdcd_xstrndup(label.ptr, label.len), .len = label.len};
-    return st->ntx_tables++;
-}
-
-/* Counts an event's records in the transaction; rel NULL: a logical message. */
-static void count_records(struct pg_stream *st, struct pg_rel *rel, struct cdcd_event *e,
-                          unsigned records)
-{
-    struct pg_tx *tx = &st->tx;
-    size_t i;
-    if (rel && rel->tx_seq == tx->seq) {
-        i = rel->tx_index;
-    } else {
-        i = tx_table_index(st, rel ? rel->oid : 0,
-                           rel ? rel->table->label : cdcd_slice_str("message"));
-        if (rel) {
-            rel->tx_seq = tx->seq;
-            rel->tx_index = i;
-        }
-    }
-    if (e) {
-        e->total_order = tx->total + 1;
-        e->data_collection_order = st->tx_tables[i].count + 1;
-    }
-    tx->total += records;
-    st->tx_tables[i].count += records;
-    tx->begun = true;
-}
-
-/* Its BEGIN comes with a transaction's first event, not before: a transaction of which nothing is
- * captured leaves no trace. */
-static void put_begin(struct pg_stream *st, struct cdcd_batch *b)
-{
-    const struct pg_tx *tx = &st->tx;
-    if (!st->env->tx_metadata || tx->begun)
-        return;
-    struct cdcd_event *e = cdcd_batch_event(b, CDCD_OP_TX_BEGIN, NULL);
-    struct cdcd_slice none = {"", 0};
-    set_source(st, e, b, none, none, tx->first_lsn, true);
-    e->tx_id = tx_id(&b->arena, tx->xid, tx->first_lsn);
-    e->ts_us = tx->ts_us;
-    e->in_tx = true;
-    e->pos = (struct cdcd_pos){tx->commit_lsn, 0, true};
-}
-
-static void put_end(struct pg_stream *st, struct cdcd_batch *b, pg_lsn end_lsn)
-{
-    const struct pg_tx *tx = &st->tx;
-    struct cdcd_event *e = cdcd_batch_event(b, CDCD_OP_TX_END, NULL);
-    struct cdcd_slice none = {"", 0};
-    set_source(st, e, b, none, none, end_lsn, true);
-    e->tx_id = tx_id(&b->arena, tx->xid, end_lsn);
-    e->ts_us = tx->ts_us;
-    e->in_tx = true;
-    e->pos = (struct cdcd_pos){tx->commit_lsn, tx->ord + 1, true};
-    e->total_order = tx->total;
-    struct cdcd_tx_collection *c =
-        cdcd_arena_alloc(&b->arena, (st->ntx_tables + 1) * sizeof *c);
-    for (size_t i = 0; i < st->ntx_tables; i++) {
-        const struct pg_tx_table *t = &st->tx_tables[i];
-        c[i].name = (struct cdcd_slice){cdcd_arena_dup(&b->arena, t->label, t->len), t->len};
-        c[i].count = t->count;
-    }
-    e->collections = c;
-    e->ncollections = (uint32_t)st->ntx_tables;
-}
-
-/* Of an event of a transaction: everything but the row itself. */
-static void finish(struct pg_stream *st, struct pg_rel *rel, struct cdcd_event *e,
-                   struct cdcd_batch *b, pg_lsn lsn)
-{
-    static const struct cdcd_slice none = {"", 0};
-    struct pg_tx *tx = &st->tx;
-    set_source(st, e, b, rel ? rel->schema : none, rel ? rel->name : none, lsn, true);
-    e->ts_us = tx->ts_us;
-    e->in_tx = true;
-    e->pos = (struct cdcd_pos){tx->commit_lsn, tx->ord + 1, true};
-    if (st->env->tx_metadata) {
-        e->tx_id = tx_id(&b->arena, tx->xid, lsn);
-        count_records(st, rel, e, cdcd_event_key_changed(e) ? 2 : 1);
-    }
+    if (last)
+        last->next = NULL;
+    else
+        b->events = NULL;
+    b->last_event = last;
+    b->nevents = n;
 }
 
 /* ---- transactions ---- */
@@ -340,7 +193,7 @@ static enum cdcd_rc begin(struct pg_stream *st, uint32_t xid, pg_lsn commit_lsn,
 {
     struct pg_tx *tx = &st->tx;
     if (st->skip_tx && commit_lsn > st->skip_tx)
-        return vanished(st, err);
+        return pg_stream_vanished(st, err);
     tx->open = true;
     tx->skip_all = commit_lsn < st->done;
     tx->begun = false;
@@ -362,206 +215,16 @@ static enum cdcd_rc commit(struct pg_stream *st, pg_lsn end_lsn, struct cdcd_bat
 {
     struct pg_tx *tx = &st->tx;
     if (tx->ord < tx->skip)
-        return vanished(st, err);
+        return pg_stream_vanished(st, err);
     if (tx->begun && !tx->skip_all)
-        put_end(st, b, end_lsn);
+        pg_change_end(st, b, end_lsn);
     if (!tx->skip_all)
-        set_last(st, end_lsn);
+        pg_stream_set_last(st, end_lsn);
     if (st->skip_tx == tx->commit_lsn)
         st->skip_tx = st->skip_ord = 0;
     tx->open = false;
-    advance(st, end_lsn);
+    pg_stream_advance(st, end_lsn);
     return CDCD_OK;
-}
-
-/* ---- changes ---- */
-
-/* Takes back what was appended after `last`. */
-static void undo(struct cdcd_batch *b, struct cdcd_event *last, uint32_t n)
-{
-    if (last)
-        last->next = NULL;
-    else
-        b->events = NULL;
-    b->last_event = last;
-    b->nevents = n;
-}
-
-static struct pg_rel *find_rel(struct pg_stream *st, uint32_t oid)
-{
-    if (st->last_rel && st->last_rel->oid == oid)
-        return st->last_rel;
-    struct pg_rel *rel = st->overlay.n ? pg_rels_get(&st->overlay, oid) : NULL;
-    if (!rel)
-        rel = pg_rels_get(&st->rels, oid);
-    st->last_rel = rel;
-    return rel;
-}
-
-static enum cdcd_rc check_size(const struct pg_stream *st, struct cdcd_slice what, size_t size,
-                               pg_lsn lsn, struct cdcd_error *err)
-{
-    if (st->env->max_event_bytes <= 0 || size <= (uint64_t)st->env->max_event_bytes)
-        return CDCD_OK;
-    return cdcd_error_set(err, CDCD_ERR_DATA,
-                          "a change of %.*s at LSN " PG_LSN_FMT " has %zu bytes, over "
-                          "max.event.bytes (%" PRId64 "): raise it, and the sink's limits with it",
-                          (int)what.len, what.ptr, PG_LSN_ARGS(lsn), size,
-                          st->env->max_event_bytes);
-}
-
-static enum cdcd_rc on_row(struct pg_stream *st, const struct pg_message *m, struct cdcd_slice raw,
-                           pg_lsn lsn, struct cdcd_batch *b, struct cdcd_error *err)
-{
-    struct pg_tx *tx = &st->tx;
-    struct pg_rel *rel = find_rel(st, m->oid);
-    if (!rel)
-        return out_of_order(m, lsn, "is of a relation that was never described", err);
-    bool deliver = !tx->skip_all && tx->ord >= tx->skip;
-    if (!rel->table->captured || tx->skip_all || (!deliver && !st->env->tx_metadata)) {
-        tx->ord++;
-        return CDCD_OK;
-    }
-    struct cdcd_event *e;
-    if (!deliver) {
-        /* Only a decoded row tells how many records it was. */
-        cdcd_batch_reset(st->scratch);
-        if (pg_decode_row(rel->table, m, raw, lsn, st->scratch, &e, err) != CDCD_OK)
-            return CDCD_ERROR;
-        count_records(st, rel, NULL, cdcd_event_key_changed(e) ? 2 : 1);
-        tx->ord++;
-        return CDCD_OK;
-    }
-    if (check_size(st, rel->table->label, raw.len, lsn, err) != CDCD_OK)
-        return CDCD_ERROR;
-    put_begin(st, b);
-    struct cdcd_event *last = b->last_event;
-    uint32_t n = b->nevents;
-    if (pg_decode_row(rel->table, m, raw, lsn, b, &e, err) != CDCD_OK)
-        return CDCD_ERROR;
-    if (rel->nenums && (pg_rel_new_label(rel, e->after) || pg_rel_new_label(rel, e->before))) {
-        bool changed;
-        if (pg_rel_rebuild(rel, &st->rel_env, cdcd_now_ms(), &changed, err) != CDCD_OK)
-            return CDCD_ERROR;
-        if (changed) { /* the same row again, with the new labels */
-            undo(b, last, n);
-            if (pg_decode_row(rel->table, m, raw, lsn, b, &e, err) != CDCD_OK)
-                return CDCD_ERROR;
-        }
-    }
-    finish(st, rel, e, b, lsn);
-    tx->ord++;
-    return CDCD_OK;
-}
-
-static enum cdcd_rc on_truncate(struct pg_stream *st, const struct pg_message *m, pg_lsn lsn,
-                                struct cdcd_batch *b, struct cdcd_error *err)
-{
-    struct pg_tx *tx = &st->tx;
-    for (size_t i = 0; i < m->nrelations; i++)
-        if (!find_rel(st, pg_message_relation(m, i)))
-            return out_of_order(m, lsn, "is of a relation that was never described", err);
-    for (size_t i = 0; i < m->nrelations; i++) {
-        struct pg_rel *rel = find_rel(st, pg_message_relation(m, i));
-        bool wanted = rel->table->captured && st->env->want_truncate && !tx->skip_all;
-        if (wanted && tx->ord >= tx->skip) {
-            put_begin(st, b);
-            struct cdcd_event *e = cdcd_batch_event(b, CDCD_OP_TRUNCATE, rel->table->schema);
-            finish(st, rel, e, b, lsn);
-        } else if (wanted && st->env->tx_metadata) {
-            count_records(st, rel, NULL, 1);
-        }
-        tx->ord++;
-    }
-    return CDCD_OK;
-}
-
-static bool message_wanted(const struct pg_stream *st, struct cdcd_slice prefix)
-{
-    /* The prefix is a C string within the message: its NUL is there. */
-    return st->env->want_message &&
-           (st->message_include.n == 0 || matches(&st->message_include, prefix.ptr)) &&
-           !matches(&st->message_exclude, prefix.ptr);
-}
-
-static struct cdcd_event *put_message(struct pg_stream *st, const struct pg_message *m,
-                                      struct cdcd_batch *b)
-{
-    struct cdcd_event *e = cdcd_batch_event(b, CDCD_OP_MESSAGE, st->db_schema);
-    struct cdcd_cell *c = cdcd_batch_cells(b, 2);
-    c[0] = cdcd_cell_text(cdcd_arena_dup(&b->arena, m->name.ptr, m->name.len), m->name.len);
-    c[1] = cdcd_cell_text(cdcd_arena_dup(&b->arena, m->content.ptr, m->content.len),
-                          m->content.len);
-    c[1].kind = CDCD_C_BYTES;
-    e->after = c;
-    return e;
-}
-
-static enum cdcd_rc on_message(struct pg_stream *st, const struct pg_message *m, pg_lsn lsn,
-                               struct cdcd_batch *b, struct cdcd_error *err)
-{
-    struct pg_tx *tx = &st->tx;
-    bool wanted = message_wanted(st, m->name) && !tx->skip_all;
-    if (wanted && tx->ord >= tx->skip) {
-        if (check_size(st, cdcd_slice_str("a logical message"), m->content.len, lsn, err) !=
-            CDCD_OK)
-            return CDCD_ERROR;
-        put_begin(st, b);
-        finish(st, NULL, put_message(st, m, b), b, lsn);
-    } else if (wanted && st->env->tx_metadata) {
-        count_records(st, NULL, NULL, 1);
-    }
-    tx->ord++;
-    return CDCD_OK;
-}
-
-/* A message outside of any transaction stands in the log between commits and is delivered at
- * once. Its LSN is the end of its record, so `done` moves there: a commit record that follows
- * begins at or after it. The position in the log is the last byte of the record, which no commit
- * shares. Its own time is not in the log: the time when the server sent it stands for it. */
-static enum cdcd_rc on_lone_message(struct pg_stream *st, const struct pg_message *m, pg_lsn lsn,
-                                    int64_t sent_us, struct cdcd_batch *b, struct cdcd_error *err)
-{
-    static const struct cdcd_slice none = {"", 0};
-    if (st->barrier && lsn > st->barrier)
-        return CDCD_END;
-    if (st->skip_tx && lsn > st->skip_tx)
-        return vanished(st, err);
-    if (lsn > st->done && message_wanted(st, m->name)) {
-        if (check_size(st, cdcd_slice_str("a logical message"), m->content.len, lsn, err) !=
-            CDCD_OK)
-            return CDCD_ERROR;
-        set_last(st, lsn);
-        struct cdcd_event *e = put_message(st, m, b);
-        set_source(st, e, b, none, none, lsn, false);
-        e->ts_us = sent_us;
-        e->pos = (struct cdcd_pos){lsn - 1, 1, true};
-    }
-    advance(st, lsn);
-    return CDCD_OK;
-}
-
-/* Everything that may stand within a transaction, streamed or not. */
-static enum cdcd_rc change(struct pg_stream *st, const struct pg_message *m, struct cdcd_slice raw,
-                           pg_lsn lsn, struct cdcd_batch *b, struct cdcd_error *err)
-{
-    switch (m->type) {
-    case 'I':
-    case 'U':
-    case 'D':
-        return on_row(st, m, raw, lsn, b, err);
-    case 'T':
-        return on_truncate(st, m, lsn, b, err);
-    case 'M':
-        return on_message(st, m, lsn, b, err);
-    case 'O':
-        cdcd_buf_clear(&st->tx.origin);
-        cdcd_buf_add(&st->tx.origin, m->name.ptr, m->name.len);
-        st->tx.origin_lsn = m->lsn;
-        return CDCD_OK;
-    default: /* Y: types are read anew for each Relation message */
-        return CDCD_OK;
-    }
 }
 
 /* ---- replay ---- */
@@ -587,8 +250,8 @@ static enum cdcd_rc replay_relation(struct pg_stream *st, const struct pg_messag
     const struct pg_rel *known = pg_rels_get(&st->rels, m->oid);
     bool older = known && known->seq > rec->seq;
     st->last_rel = NULL;
-    if (!older && pg_rels_put(&st->rels, &st->rel_env, m, rec->message, streamed, rec->seq, err) !=
-                      CDCD_OK)
+    if (!older &&
+        pg_rels_put(&st->rels, &st->rel_env, m, rec->message, streamed, rec->seq, err) != CDCD_OK)
         return CDCD_ERROR;
     if (older || pg_rels_get(&st->overlay, m->oid))
         return pg_rels_put(&st->overlay, &st->rel_env, m, rec->message, streamed, rec->seq, err);
@@ -609,7 +272,7 @@ static enum cdcd_rc replay_one(struct pg_stream *st, struct cdcd_batch *b, struc
         return replay_relation(st, &m, &rec, err);
     if (sp->streamed && strchr("IUDTM", m.type) && pg_spool_aborted(sp, m.xid))
         return CDCD_OK;
-    return change(st, &m, rec.message, rec.lsn, b, err);
+    return pg_change(st, &m, rec.message, rec.lsn, b, err);
 }
 
 enum cdcd_rc pg_stream_replay(struct pg_stream *st, struct cdcd_batch *b, struct cdcd_error *err)
@@ -620,7 +283,7 @@ enum cdcd_rc pg_stream_replay(struct pg_stream *st, struct cdcd_batch *b, struct
         uint32_t n = b->nevents;
         rc = replay_one(st, b, err);
         if (rc == CDCD_ERROR)
-            undo(b, last, n);
+            pg_stream_undo(b, last, n);
     }
     if (rc != CDCD_END)
         return rc;
@@ -644,7 +307,7 @@ static enum cdcd_rc on_stream_start(struct pg_stream *st, const struct pg_messag
         sp = NULL;
     }
     if (!m->first_segment && !sp)
-        return out_of_order(m, lsn, "goes on with a transaction that was never begun", err);
+        return pg_stream_misplaced(m, lsn, "goes on with a transaction that was never begun", err);
     st->block = sp ? sp : pg_spool_new(st->spools, m->xid, true, lsn);
     return CDCD_OK;
 }
@@ -666,7 +329,7 @@ static enum cdcd_rc on_stream_commit(struct pg_stream *st, const struct pg_messa
         return CDCD_END;
     struct pg_spool *sp = pg_spool_find(st->spools, m->xid);
     if (!sp)
-        return out_of_order(m, lsn, "commits a transaction that was never begun", err);
+        return pg_stream_misplaced(m, lsn, "commits a transaction that was never begun", err);
     return start_replay(st, sp, m, err);
 }
 
@@ -676,7 +339,7 @@ static enum cdcd_rc on_prepare(struct pg_stream *st, const struct pg_message *m,
 {
     struct pg_spool *sp = m->type == 'P' ? st->block : pg_spool_find(st->spools, m->xid);
     if (!sp || sp->xid != m->xid)
-        return out_of_order(m, lsn, "prepares a transaction that was never begun", err);
+        return pg_stream_misplaced(m, lsn, "prepares a transaction that was never begun", err);
     st->block = NULL;
     free(sp->gid);
     sp->gid = cdcd_xstrndup(m->gid.ptr, m->gid.len);
@@ -701,12 +364,13 @@ static enum cdcd_rc on_commit_prepared(struct pg_stream *st, const struct pg_mes
     if (sp)
         return start_replay(st, sp, m, err);
     if (m->lsn < st->done) { /* delivered before, and its PREPARE lies before our start */
-        advance(st, m->end_lsn);
+        pg_stream_advance(st, m->end_lsn);
         return CDCD_OK;
     }
     return cdcd_error_set(
         err, CDCD_ERR_LOSS,
-        "prepared transaction \"%.*s\" is committed at LSN " PG_LSN_FMT ", but its changes were sent "
+        "prepared transaction \"%.*s\" is committed at LSN " PG_LSN_FMT
+        ", but its changes were sent "
         "before this pipeline's position in slot \"%s\" (a slot with two_phase sends them once, at "
         "PREPARE). Start a new snapshot, or use a slot without two_phase",
         (int)m->gid.len, m->gid.ptr, PG_LSN_ARGS(m->lsn), st->cfg->slot_name);
@@ -717,7 +381,7 @@ static enum cdcd_rc on_rollback_prepared(struct pg_stream *st, const struct pg_m
     struct pg_spool *sp = find_prepared(st, m);
     if (sp)
         pg_spool_drop(st->spools, sp);
-    advance(st, m->end_lsn);
+    pg_stream_advance(st, m->end_lsn);
     return CDCD_OK;
 }
 
@@ -730,12 +394,12 @@ static enum cdcd_rc relation(struct pg_stream *st, const struct pg_message *m,
 
 /* The spool of a prepared transaction gets the description of each of its relations, as it is now,
  * in front of the first row: when it is replayed, there may be a newer one. */
-static enum cdcd_rc describe_in_block(struct pg_stream *st, const struct pg_message *m, uint32_t oid,
-                                      pg_lsn lsn, struct cdcd_error *err)
+static enum cdcd_rc describe_in_block(struct pg_stream *st, const struct pg_message *m,
+                                      uint32_t oid, pg_lsn lsn, struct cdcd_error *err)
 {
     struct pg_rel *rel = pg_rels_get(&st->rels, oid);
     if (!rel)
-        return out_of_order(m, lsn, "is of a relation that was never described", err);
+        return pg_stream_misplaced(m, lsn, "is of a relation that was never described", err);
     if (rel->in_block == st->blocks)
         return CDCD_OK;
     rel->in_block = st->blocks;
@@ -784,12 +448,14 @@ static enum cdcd_rc frame(struct pg_stream *st, const struct pg_message *m, pg_l
 {
     bool ends_block = st->block && m->type == (st->block->streamed ? 'E' : 'P');
     if (st->block && !ends_block)
-        return out_of_order(m, lsn, "stands within a streamed block", err);
+        return pg_stream_misplaced(m, lsn, "stands within a streamed block", err);
     if (!st->block && (m->type == 'E' || m->type == 'P'))
-        return out_of_order(m, lsn, "ends a block that was never begun", err);
+        return pg_stream_misplaced(m, lsn, "ends a block that was never begun", err);
     if (st->tx.open != (m->type == 'C'))
-        return out_of_order(m, lsn, st->tx.open ? "stands within a transaction"
-                                                : "ends a transaction that was never begun", err);
+        return pg_stream_misplaced(m, lsn,
+                                   st->tx.open ? "stands within a transaction"
+                                               : "ends a transaction that was never begun",
+                                   err);
     enum cdcd_rc rc;
     switch (m->type) {
     case 'B':
@@ -797,18 +463,15 @@ static enum cdcd_rc frame(struct pg_stream *st, const struct pg_message *m, pg_l
                                           : begin(st, m->xid, m->lsn, lsn, m->ts_us, err);
     case 'C':
         if (m->lsn != st->tx.commit_lsn)
-            return out_of_order(m, lsn, "does not end the transaction that was begun", err);
+            return pg_stream_misplaced(m, lsn, "does not end the transaction that was begun", err);
         return commit(st, m->end_lsn, b, err);
-    case 'S':
-        return on_stream_start(st, m, lsn, err);
+    case 'S': return on_stream_start(st, m, lsn, err);
     case 'E':
         rc = pg_spool_pause(st->spools, st->block, err);
         st->block = NULL;
         return rc;
-    case 'c':
-        return on_stream_commit(st, m, lsn, err);
-    case 'A':
-        return on_stream_abort(st, m);
+    case 'c': return on_stream_commit(st, m, lsn, err);
+    case 'A': return on_stream_abort(st, m);
     case 'b':
         if ((st->block = pg_spool_find(st->spools, m->xid)))
             pg_spool_drop(st->spools, st->block);
@@ -816,18 +479,14 @@ static enum cdcd_rc frame(struct pg_stream *st, const struct pg_message *m, pg_l
         st->blocks++;
         return CDCD_OK;
     case 'P':
-    case 'p':
-        return on_prepare(st, m, lsn, err);
-    case 'K':
-        return on_commit_prepared(st, m, err);
-    default:
-        return on_rollback_prepared(st, m);
+    case 'p': return on_prepare(st, m, lsn, err);
+    case 'K': return on_commit_prepared(st, m, err);
+    default: return on_rollback_prepared(st, m);
     }
 }
 
 enum cdcd_rc pg_stream_feed(struct pg_stream *st, pg_lsn lsn, int64_t sent_us,
-                            struct cdcd_slice message, struct cdcd_batch *b,
-                            struct cdcd_error *err)
+                            struct cdcd_slice message, struct cdcd_batch *b, struct cdcd_error *err)
 {
     if (spoolable(st, message))
         return spool(st, lsn, message, err);
@@ -838,15 +497,11 @@ enum cdcd_rc pg_stream_feed(struct pg_stream *st, pg_lsn lsn, int64_t sent_us,
     uint32_t n = b->nevents;
     enum cdcd_rc rc;
     switch (m.type) {
-    case 'R':
-        rc = relation(st, &m, message, err);
-        break;
-    case 'Y':
-        rc = CDCD_OK;
-        break;
+    case 'R': rc = relation(st, &m, message, err); break;
+    case 'Y': rc = CDCD_OK; break;
     case 'M':
         if (!m.transactional && !st->tx.open) {
-            rc = on_lone_message(st, &m, lsn, sent_us, b, err);
+            rc = pg_change_lone_message(st, &m, lsn, sent_us, b, err);
             break;
         }
         /* fall through */
@@ -855,14 +510,12 @@ enum cdcd_rc pg_stream_feed(struct pg_stream *st, pg_lsn lsn, int64_t sent_us,
     case 'D':
     case 'T':
     case 'O':
-        rc = st->tx.open ? change(st, &m, message, lsn, b, err)
-                         : out_of_order(&m, lsn, "stands outside of any transaction", err);
+        rc = st->tx.open ? pg_change(st, &m, message, lsn, b, err)
+                         : pg_stream_misplaced(&m, lsn, "stands outside of any transaction", err);
         break;
-    default:
-        rc = frame(st, &m, lsn, b, err);
-        break;
+    default: rc = frame(st, &m, lsn, b, err); break;
     }
     if (rc == CDCD_ERROR)
-        undo(b, last, n);
+        pg_stream_undo(b, last, n);
     return rc;
 }

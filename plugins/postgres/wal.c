@@ -19,7 +19,7 @@
 
 /* A position without events is a record of its own in the sink: seldom, or when much log would
  * be kept for want of it. */
-#define IDLE_POSITION_MS 5000
+#define IDLE_POSITION_MS    5000
 #define IDLE_POSITION_BYTES (UINT64_C(16) << 20)
 /* An acknowledgement reaches the server at most this late, so that it can recycle its log. */
 #define ACK_MS 1000
@@ -31,24 +31,24 @@
 /* When a batch has events and no more bytes are there, it waits a little for company: for the rest
  * of its transaction, which the server has already; else for what is written right now; longer
  * when the newest change is old, since then there is a backlog and latency is gone anyway. */
-#define LINGER_TX_MS 50
-#define LINGER_LIVE_MS 1
+#define LINGER_TX_MS     50
+#define LINGER_LIVE_MS   1
 #define LINGER_BEHIND_MS 20
-#define BEHIND_US 2000000
+#define BEHIND_US        2000000
 /* A stream that comes message by message is let run up, to save wake-ups on both sides. */
 #define NAP_NS 200000
 
 struct pg_wal {
-    PGconn *conn;  /* = source->repl, borrowed */
-    PGconn *sql;   /* = source->sql, borrowed */
+    PGconn *conn; /* = source->repl, borrowed */
+    PGconn *sql;  /* = source->sql, borrowed */
     bool in_recovery;
-    char *held;    /* CopyData that lies beyond the barrier; from libpq */
+    char *held; /* CopyData that lies beyond the barrier; from libpq */
     int held_len;
     bool at_barrier;
     struct cdcd_error pending; /* met after events that had to be handed on first */
-    pg_lsn acked;  /* what the server may forget */
-    pg_lsn told;   /* the last of it that was sent */
-    pg_lsn server; /* the server's log ended here when it last spoke or was asked */
+    pg_lsn acked;              /* what the server may forget */
+    pg_lsn told;               /* the last of it that was sent */
+    pg_lsn server;             /* the server's log ended here when it last spoke or was asked */
     int64_t status_every, next_status, last_status, next_ask, next_lag;
     pg_lsn emitted; /* `done` of the last position handed on */
     int64_t emitted_ms;
@@ -97,8 +97,7 @@ static enum cdcd_rc tick(struct pg_stream *st, int64_t now, struct cdcd_error *e
     bool ask = st->barrier && !w->at_barrier && now >= w->next_ask;
     if (ask)
         w->next_ask = now + BARRIER_POLL_MS;
-    if (ask || now >= w->next_status ||
-        (w->acked != w->told && now >= w->last_status + ACK_MS))
+    if (ask || now >= w->next_status || (w->acked != w->told && now >= w->last_status + ACK_MS))
         return send_status(w, now, ask, err);
     return CDCD_OK;
 }
@@ -129,10 +128,11 @@ static enum cdcd_rc start_replication(struct cdcd_source *s, pg_lsn lsn, struct 
 {
     struct pg_slot slot;
     if (s->cfg->origin == PG_ORIGIN_NONE && s->server.version < 160000)
-        return cdcd_error_set(err, CDCD_ERR_CONFIG,
-                              "origin: none needs PostgreSQL 16 or later, this server is %d: remove "
-                              "the option",
-                              s->server.version / 10000);
+        return cdcd_error_set(
+            err, CDCD_ERR_CONFIG,
+            "origin: none needs PostgreSQL 16 or later, this server is %d: remove "
+            "the option",
+            s->server.version / 10000);
     if (pg_slot_read(s->sql, s->server.version, s->cfg->slot_name, &slot, err) != CDCD_OK)
         return CDCD_ERROR;
     char *sql = start_command(s, &slot, lsn);
@@ -254,10 +254,11 @@ static enum cdcd_rc copy_ended(struct pg_wal *w, int n, struct cdcd_error *err)
 
 static enum cdcd_rc short_frame(int n, struct cdcd_error *err)
 {
-    return cdcd_error_set(err, CDCD_ERR_FATAL,
-                          "garbled replication stream: a frame of %d bytes is of no known kind; the "
-                          "position has not moved",
-                          n);
+    return cdcd_error_set(
+        err, CDCD_ERR_FATAL,
+        "garbled replication stream: a frame of %d bytes is of no known kind; the "
+        "position has not moved",
+        n);
 }
 
 /* One CopyData. END: beyond the barrier, not consumed. */
@@ -361,9 +362,9 @@ static enum cdcd_rc no_data(struct pg_stream *st, struct reading *rd, const stru
     int64_t until = rd->deadline;
     if (b->nevents) {
         int64_t age_us = cdcd_wallclock_us() - st->last_ts_us;
-        int64_t linger = st->tx.open           ? LINGER_TX_MS
-                         : age_us > BEHIND_US  ? LINGER_BEHIND_MS
-                                               : LINGER_LIVE_MS;
+        int64_t linger = st->tx.open          ? LINGER_TX_MS
+                         : age_us > BEHIND_US ? LINGER_BEHIND_MS
+                                              : LINGER_LIVE_MS;
         if (!rd->first_event_ms)
             rd->first_event_ms = now;
         until = rd->first_event_ms + linger;
