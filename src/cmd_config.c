@@ -78,7 +78,7 @@ static void print_value(const struct cdcd_option *o, const char *value)
         value = "";
     if (o->type == CDCD_OPT_LIST && *value != '[')
         print_list(value);
-    else if (o->type == CDCD_OPT_MAP)
+    else if (o->type == CDCD_OPT_MAP && *value != '{')
         printf("{%s%s%s}", *value ? " " : "", value, *value ? " " : "");
     else if (o->type != CDCD_OPT_STR || is_plain(value))
         fputs(value, stdout);
