@@ -133,7 +133,8 @@ static enum cdcd_rc check_is_map(const struct cdcd_settings *s, const char *path
     const struct cdcd_setting *at = find_setting(s, path);
     if (!at || at->kind == CDCD_SETTING_EMPTY)
         return CDCD_OK;
-    return cdcd_settings_error(s, at, err, "expected keys with values");
+    return cdcd_settings_error(s, at, err, "expected keys with values: a section is named after "
+                               "its plugin, such as `source: {postgres: {url: ...}}`");
 }
 
 static enum cdcd_rc apply_plugin(const struct cdcd_settings *s, const char *section,
