@@ -181,8 +181,8 @@ static void check_settings(struct check *c)
              "%s: a pipeline that is stopped for longer loses its slot", idle);
     free(idle);
     char *memory = setting(c, "logical_decoding_work_mem");
-    addf(c, CDCD_CHECK_OK, "logical_decoding_work_mem", NULL,
-         "%s: larger transactions are %s", memory,
+    addf(c, CDCD_CHECK_OK, "logical_decoding_work_mem", NULL, "%s: larger transactions are %s",
+         memory,
          c->server.version >= 140000 && c->cfg->streaming
              ? "streamed to spill.dir before they commit"
              : "written to disk by the server first");
@@ -215,7 +215,8 @@ static void check_slot(struct check *c)
     bool short_of = strcmp(c->slot.wal_status, "unreserved") == 0;
     addf(c, short_of ? CDCD_CHECK_WARN : CDCD_CHECK_OK, "slot",
          short_of ? cdcd_xstrdup("start the pipeline now; raise max_slot_wal_keep_size") : NULL,
-         "\"%s\" is confirmed up to " PG_LSN_FMT ", %" PRIu64 " bytes behind the server; wal_status "
+         "\"%s\" is confirmed up to " PG_LSN_FMT ", %" PRIu64
+         " bytes behind the server; wal_status "
          "%s%s",
          name, PG_LSN_ARGS(c->slot.confirmed_flush), behind, c->slot.wal_status,
          short_of ? ": the server is about to remove log that is not read yet" : "");
@@ -236,7 +237,8 @@ static void check_new_publication(struct check *c)
                               "current_user");
     int64_t may = number(c, "SELECT has_database_privilege(current_database(), 'CREATE')::int");
     for (size_t i = 0; i < c->tables.n; i++)
-        foreign += pg_pub_table_wanted(&c->tables, &c->tables.items[i]) && !c->tables.items[i].owner;
+        foreign += pg_pub_table_wanted(&c->tables, &c->tables.items[i]) &&
+                   !c->tables.items[i].owner;
     if (c->server.in_recovery)
         addf(c, CDCD_CHECK_FAIL, "publication", mend,
              "\"%s\" does not exist, and cannot be created on a standby", name);
@@ -274,9 +276,10 @@ static void check_publication(struct check *c)
          p->delete ? " delete" : "", p->truncate ? " truncate" : "",
          all ? "" : ": the other changes would be lost");
     if (c->env->want_truncate && !p->truncate)
-        addf(c, CDCD_CHECK_WARN, "publication",
-             pg_sql("ALTER PUBLICATION %I SET (publish = 'insert, update, delete, truncate')", name),
-             "\"%s\" does not publish truncate, which skipped.operations asks for", name);
+        addf(
+            c, CDCD_CHECK_WARN, "publication",
+            pg_sql("ALTER PUBLICATION %I SET (publish = 'insert, update, delete, truncate')", name),
+            "\"%s\" does not publish truncate, which skipped.operations asks for", name);
     if (p->via_root != c->cfg->publish_via_root)
         addf(c, CDCD_CHECK_WARN, "publication",
              pg_sql("ALTER PUBLICATION %I SET (publish_via_partition_root = %s)", name,
@@ -305,8 +308,9 @@ static bool comes(const struct check *c, const struct pg_pub_table *t)
 {
     if (!t->captured)
         return false;
-    bool created = !c->publication.exists || (c->publication.ours && c->cfg->publication_autocreate ==
-                                                                         PG_AUTOCREATE_FILTERED);
+    bool created = !c->publication.exists ||
+                   (c->publication.ours &&
+                    c->cfg->publication_autocreate == PG_AUTOCREATE_FILTERED);
     return created || pg_pub_table_covered(&c->tables, t, &c->publication);
 }
 
@@ -349,13 +353,14 @@ static void check_keys(struct check *c)
             continue;
         char *what = pg_sql("table %I.%I", t->schema, t->table);
         if (pg_pub_table_breaks(t))
-            addf(c, CDCD_CHECK_WARN, what,
-                 pg_sql("ALTER TABLE %I.%I ADD PRIMARY KEY (...); or, without a key, ALTER TABLE "
-                        "%I.%I REPLICA IDENTITY FULL",
-                        t->schema, t->table, t->schema, t->table),
-                 "has %s: while it is published the server refuses UPDATE and DELETE on it, and its "
-                 "records have a null key",
-                 t->replident == 'n' ? "REPLICA IDENTITY NOTHING" : "no primary key");
+            addf(
+                c, CDCD_CHECK_WARN, what,
+                pg_sql("ALTER TABLE %I.%I ADD PRIMARY KEY (...); or, without a key, ALTER TABLE "
+                       "%I.%I REPLICA IDENTITY FULL",
+                       t->schema, t->table, t->schema, t->table),
+                "has %s: while it is published the server refuses UPDATE and DELETE on it, and its "
+                "records have a null key",
+                t->replident == 'n' ? "REPLICA IDENTITY NOTHING" : "no primary key");
         else
             addf(c, CDCD_CHECK_WARN, what,
                  pg_sql("ALTER TABLE %I.%I ADD PRIMARY KEY (...); or set message.key.columns",
@@ -499,16 +504,18 @@ static enum cdcd_rc drop_slot(struct check *c, bool dry, struct cdcd_error *err)
     }
     if (strcmp(c->slot.plugin, "pgoutput") != 0 || strcmp(c->slot.database, c->server.db) != 0) {
         addf(c, CDCD_CHECK_OK, "slot", NULL,
-             "\"%s\" is left as it is: it belongs to database \"%s\", plugin \"%s\", and is not ours",
+             "\"%s\" is left as it is: it belongs to database \"%s\", plugin \"%s\", and is not "
+             "ours",
              name, c->slot.database, c->slot.plugin);
         return CDCD_OK;
     }
     if (c->slot.active)
-        return cdcd_error_set(err, CDCD_ERR_FATAL,
-                              "replication slot \"%s\" is active for PID %d: stop the pipeline first",
-                              name, c->slot.active_pid);
-    if (!dry && pg_query(c->sql, NULL, err, "SELECT pg_drop_replication_slot($1)", 1, &name) !=
-                    CDCD_OK)
+        return cdcd_error_set(
+            err, CDCD_ERR_FATAL,
+            "replication slot \"%s\" is active for PID %d: stop the pipeline first", name,
+            c->slot.active_pid);
+    if (!dry &&
+        pg_query(c->sql, NULL, err, "SELECT pg_drop_replication_slot($1)", 1, &name) != CDCD_OK)
         return cdcd_error_context(err, "cannot drop replication slot \"%s\"", name);
     addf(c, dry ? CDCD_CHECK_WARN : CDCD_CHECK_OK, "slot", NULL,
          dry ? "\"%s\" will be dropped: the pipeline cannot go on from its stored position then"

@@ -235,14 +235,13 @@ enum cdcd_rc pg_pub_tables_readable(PGconn *sql, const struct pg_pub_tables *all
     enum cdcd_rc rc = CDCD_OK;
     char *role = pg_sql("%I", user);
     if (denied > 0)
-        rc = cdcd_error_set(err, CDCD_ERR_CONFIG,
-                            "user \"%s\" may not read %zu captured table(s), and a snapshot needs "
-                            "to: %s%s. Run GRANT USAGE ON SCHEMA ... TO %s; GRANT SELECT ON %s%s TO "
-                            "%s",
-                            user, denied, cdcd_buf_cstr(&names),
-                            denied + hidden > NAMED_MAX ? ", ..." : "", role,
-                            cdcd_buf_cstr(&names), denied + hidden > NAMED_MAX ? ", ..." : "",
-                            role);
+        rc = cdcd_error_set(
+            err, CDCD_ERR_CONFIG,
+            "user \"%s\" may not read %zu captured table(s), and a snapshot needs "
+            "to: %s%s. Run GRANT USAGE ON SCHEMA ... TO %s; GRANT SELECT ON %s%s TO "
+            "%s",
+            user, denied, cdcd_buf_cstr(&names), denied + hidden > NAMED_MAX ? ", ..." : "", role,
+            cdcd_buf_cstr(&names), denied + hidden > NAMED_MAX ? ", ..." : "", role);
     else if (hidden > 0)
         rc = cdcd_error_set(err, CDCD_ERR_CONFIG,
                             "row-level security would hide rows from user \"%s\", and the snapshot "
@@ -265,8 +264,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct topic *)a)->name, ((const struct topic *)b)->name);
 }
 
-void pg_pub_topic_clashes(const struct pg_pub_tables *all, void (*tell)(void *ctx, const char *text),
-                          void *ctx)
+void pg_pub_topic_clashes(const struct pg_pub_tables *all,
+                          void (*tell)(void *ctx, const char *text), void *ctx)
 {
     struct topic *topics = cdcd_xcalloc(all->n + 1, sizeof *topics);
     size_t n = 0;
@@ -325,10 +324,11 @@ static enum cdcd_rc change_error(PGconn *sql, const struct pg_config *cfg, const
                   "superuser,",
             shown, statement, cut);
     if (strcmp(state, "25006") == 0)
-        return cdcd_error_set(err, CDCD_ERR_CONFIG,
-                              "publication \"%s\" cannot be created or changed on a standby. On the "
-                              "primary run: %.*s%s",
-                              cfg->publication_name, shown, statement, cut);
+        return cdcd_error_set(
+            err, CDCD_ERR_CONFIG,
+            "publication \"%s\" cannot be created or changed on a standby. On the "
+            "primary run: %.*s%s",
+            cfg->publication_name, shown, statement, cut);
     return pg_error(sql, r, err, "cannot create or change publication \"%s\" (%.*s%s)",
                     cfg->publication_name, shown, statement, cut);
 }
@@ -344,7 +344,8 @@ static enum cdcd_rc run_change(PGconn *sql, const struct pg_config *cfg, const c
     return rc;
 }
 
-/* These tables take inserts only from now on: the application must be warned before it finds out. */
+/* These tables take inserts only from now on: the application must be warned before it finds out.
+ */
 static void warn_breaking(const struct pg_config *cfg, const struct pg_pub_tables *all,
                           bool missing_only)
 {
@@ -366,19 +367,19 @@ static void warn_breaking(const struct pg_config *cfg, const struct pg_pub_table
     if (more)
         cdcd_buf_addf(&b, " and %zu more", more);
     if (named)
-        cdcd_warn("postgres",
-                  "publication \"%s\" now holds tables without a replica identity: the server "
-                  "refuses UPDATE and DELETE on them: %s. Run ALTER TABLE ... REPLICA IDENTITY FULL "
-                  "(or give them a primary key)",
-                  cfg->publication_name, cdcd_buf_cstr(&b));
+        cdcd_warn(
+            "postgres",
+            "publication \"%s\" now holds tables without a replica identity: the server "
+            "refuses UPDATE and DELETE on them: %s. Run ALTER TABLE ... REPLICA IDENTITY FULL "
+            "(or give them a primary key)",
+            cfg->publication_name, cdcd_buf_cstr(&b));
     cdcd_buf_free(&b);
 }
 
 static char *create_statement(const struct pg_config *cfg, const struct pg_pub_tables *all,
                               size_t *n)
 {
-    const char *with =
-        cfg->publish_via_root ? " WITH (publish_via_partition_root = true)" : "";
+    const char *with = cfg->publish_via_root ? " WITH (publish_via_partition_root = true)" : "";
     if (cfg->publication_autocreate == PG_AUTOCREATE_ALL) {
         *n = 1;
         return pg_sql("CREATE PUBLICATION %I FOR ALL TABLES%s", cfg->publication_name, with);
@@ -411,10 +412,11 @@ static enum cdcd_rc create(PGconn *sql, const struct pg_config *cfg,
     if (rc != CDCD_OK)
         goto out;
     if (n == 0)
-        cdcd_warn("postgres",
-                  "database \"%s\" has no table to capture yet, so publication \"%s\" is made empty. "
-                  "With publication.autocreate.mode: filtered new tables are added at the next start",
-                  PQdb(sql), cfg->publication_name);
+        cdcd_warn(
+            "postgres",
+            "database \"%s\" has no table to capture yet, so publication \"%s\" is made empty. "
+            "With publication.autocreate.mode: filtered new tables are added at the next start",
+            PQdb(sql), cfg->publication_name);
     rc = run_change(sql, cfg, statement, err);
     if (rc != CDCD_OK)
         goto out;
@@ -422,7 +424,8 @@ static enum cdcd_rc create(PGconn *sql, const struct pg_config *cfg,
     rc = run_change(sql, cfg, mark, err);
     if (rc == CDCD_OK)
         cdcd_info("postgres", "created publication \"%s\" (%s)", cfg->publication_name,
-                  cfg->publication_autocreate == PG_AUTOCREATE_ALL ? "all tables" : "listed tables");
+                  cfg->publication_autocreate == PG_AUTOCREATE_ALL ? "all tables"
+                                                                   : "listed tables");
     if (cfg->publication_autocreate == PG_AUTOCREATE_FILTERED)
         warn_breaking(cfg, all, false);
 out:
@@ -459,19 +462,21 @@ static enum cdcd_rc verify_operations(const struct pg_config *cfg, const struct 
                                       struct cdcd_error *err)
 {
     if (p->via_root != cfg->publish_via_root)
-        cdcd_warn("postgres",
-                  "publication \"%s\" has publish_via_partition_root = %s, the config says %s: what "
-                  "the publication says holds",
-                  cfg->publication_name, p->via_root ? "true" : "false",
-                  cfg->publish_via_root ? "true" : "false");
+        cdcd_warn(
+            "postgres",
+            "publication \"%s\" has publish_via_partition_root = %s, the config says %s: what "
+            "the publication says holds",
+            cfg->publication_name, p->via_root ? "true" : "false",
+            cfg->publish_via_root ? "true" : "false");
     if (p->insert && p->update && p->delete)
         return CDCD_OK;
     char *mend = pg_sql("ALTER PUBLICATION %I SET (publish = 'insert, update, delete, truncate')",
                         cfg->publication_name);
-    cdcd_error_set(err, CDCD_ERR_CONFIG,
-                   "publication \"%s\" does not publish%s%s%s: those changes would be lost. Run: %s",
-                   cfg->publication_name, p->insert ? "" : " insert", p->update ? "" : " update",
-                   p->delete ? "" : " delete", mend);
+    cdcd_error_set(
+        err, CDCD_ERR_CONFIG,
+        "publication \"%s\" does not publish%s%s%s: those changes would be lost. Run: %s",
+        cfg->publication_name, p->insert ? "" : " insert", p->update ? "" : " update",
+        p->delete ? "" : " delete", mend);
     free(mend);
     return CDCD_ERROR;
 }
@@ -500,14 +505,16 @@ static enum cdcd_rc verify_tables(const struct pg_config *cfg, const struct pg_p
     if (missing > 0 && pg_explicit_tables(cfg)) {
         char *mend = pg_sql("ALTER PUBLICATION %I ADD TABLE %s%s", cfg->publication_name,
                             cdcd_buf_cstr(&names), missing > NAMED_MAX ? ", ..." : "");
-        rc = cdcd_error_set(err, CDCD_ERR_CONFIG,
-                            "%zu table(s) of the include lists are not in publication \"%s\", their "
-                            "changes would be lost: %s%s. Run: %s; or exclude them",
-                            missing, cfg->publication_name, cdcd_buf_cstr(&names),
-                            missing > NAMED_MAX ? ", ..." : "", mend);
+        rc = cdcd_error_set(
+            err, CDCD_ERR_CONFIG,
+            "%zu table(s) of the include lists are not in publication \"%s\", their "
+            "changes would be lost: %s%s. Run: %s; or exclude them",
+            missing, cfg->publication_name, cdcd_buf_cstr(&names),
+            missing > NAMED_MAX ? ", ..." : "", mend);
         free(mend);
     } else if (captured == 0) {
-        cdcd_warn("postgres", "publication \"%s\" holds no table that is captured: nothing will come",
+        cdcd_warn("postgres",
+                  "publication \"%s\" holds no table that is captured: nothing will come",
                   cfg->publication_name);
     }
     cdcd_buf_free(&names);

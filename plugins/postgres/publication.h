@@ -63,7 +63,7 @@ bool pg_pub_table_breaks(const struct pg_pub_table *t);
 char *pg_pub_list_sql(const struct pg_pub_tables *all, bool missing_only, size_t *n);
 /* Tells every pair of captured tables whose names are the same once a topic's name is made of
  * them (all but letters, digits, ".", "_" and "-" becomes "_"). */
-void pg_pub_topic_clashes(const struct pg_pub_tables *all, void (*tell)(void *ctx, const char *text),
-                          void *ctx);
+void pg_pub_topic_clashes(const struct pg_pub_tables *all,
+                          void (*tell)(void *ctx, const char *text), void *ctx);
 
 #endif

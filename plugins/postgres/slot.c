@@ -17,7 +17,7 @@
 /* A person who waits this long wonders why; then the wait is explained, and again later. */
 #define HINT_FIRST_MS 3000
 #define HINT_AGAIN_MS 60000
-#define WAIT_STEP_MS 200
+#define WAIT_STEP_MS  200
 
 enum cdcd_rc pg_slot_server_lsn(PGconn *sql, bool in_recovery, pg_lsn *out, struct cdcd_error *err)
 {
@@ -95,20 +95,21 @@ enum cdcd_rc pg_slot_read(PGconn *sql, int server_version, const char *name, str
 
 /* ---- verify ---- */
 
-#define AFRESH                                                                                     \
-    "To go on: set snapshot.mode: when_needed (a new snapshot is taken), or remove this "          \
-    "pipeline's stored position and run with snapshot.mode: initial. Rows deleted in the gap "     \
+#define AFRESH                                                                                 \
+    "To go on: set snapshot.mode: when_needed (a new snapshot is taken), or remove this "      \
+    "pipeline's stored position and run with snapshot.mode: initial. Rows deleted in the gap " \
     "stay in the target until they are removed there"
 
 static enum cdcd_rc verify_usable(const struct pg_slot *slot, const char *name, const char *db,
                                   const struct pg_server *server, struct cdcd_error *err)
 {
     if (slot->plugin[0] == '\0')
-        return cdcd_error_set(err, CDCD_ERR_CONFIG,
-                              "replication slot \"%s\" is a physical slot, cdcd needs a logical one "
-                              "with the plugin pgoutput: choose another slot.name, or remove it with "
-                              "SELECT pg_drop_replication_slot('%s')",
-                              name, name);
+        return cdcd_error_set(
+            err, CDCD_ERR_CONFIG,
+            "replication slot \"%s\" is a physical slot, cdcd needs a logical one "
+            "with the plugin pgoutput: choose another slot.name, or remove it with "
+            "SELECT pg_drop_replication_slot('%s')",
+            name, name);
     if (strcmp(slot->plugin, "pgoutput") != 0)
         return cdcd_error_set(err, CDCD_ERR_CONFIG,
                               "replication slot \"%s\" uses the output plugin %s, cdcd needs "
@@ -116,11 +117,12 @@ static enum cdcd_rc verify_usable(const struct pg_slot *slot, const char *name, 
                               "SELECT pg_drop_replication_slot('%s')",
                               name, slot->plugin, name);
     if (strcmp(slot->database, db) != 0)
-        return cdcd_error_set(err, CDCD_ERR_CONFIG,
-                              "replication slot \"%s\" belongs to database \"%s\", this pipeline "
-                              "reads \"%s\": choose another slot.name (slots are unique in a server, "
-                              "not in a database)",
-                              name, slot->database, db);
+        return cdcd_error_set(
+            err, CDCD_ERR_CONFIG,
+            "replication slot \"%s\" belongs to database \"%s\", this pipeline "
+            "reads \"%s\": choose another slot.name (slots are unique in a server, "
+            "not in a database)",
+            name, slot->database, db);
     if (slot->synced && server->in_recovery)
         return cdcd_error_set(err, CDCD_ERR_CONFIG,
                               "replication slot \"%s\" on this standby is kept in step with the "
@@ -161,25 +163,28 @@ static enum cdcd_rc verify_history(const struct pg_slot *slot, const char *name,
                               server->system_id, PG_LSN_ARGS(stored->lsn), stored->sys);
     if (server_lsn < stored->lsn)
         return cdcd_error_set(err, CDCD_ERR_LOSS,
-                              "the server's log ends at " PG_LSN_FMT ", before the stored position "
-                              PG_LSN_FMT ": it was restored from a backup, or failed over to a "
+                              "the server's log ends at " PG_LSN_FMT
+                              ", before the stored position " PG_LSN_FMT
+                              ": it was restored from a backup, or failed over to a "
                               "server that lacks changes which are already delivered. What is in "
                               "the target and not in the server any more cannot be told. " AFRESH,
                               PG_LSN_ARGS(server_lsn), PG_LSN_ARGS(stored->lsn));
     if (!slot->exists)
-        return cdcd_error_set(err, CDCD_ERR_LOSS,
-                              "replication slot \"%s\" does not exist on the server any more, and "
-                              "everything up to " PG_LSN_FMT " is delivered: what was committed "
-                              "since may be lost. It was dropped, or the server failed over without "
-                              "it (slot.failover keeps it there, PostgreSQL 17 and later). " AFRESH,
-                              name, PG_LSN_ARGS(stored->lsn));
+        return cdcd_error_set(
+            err, CDCD_ERR_LOSS,
+            "replication slot \"%s\" does not exist on the server any more, and "
+            "everything up to " PG_LSN_FMT " is delivered: what was committed "
+            "since may be lost. It was dropped, or the server failed over without "
+            "it (slot.failover keeps it there, PostgreSQL 17 and later). " AFRESH,
+            name, PG_LSN_ARGS(stored->lsn));
     if (slot->confirmed_flush > stored->lsn)
-        return cdcd_error_set(err, CDCD_ERR_LOSS,
-                              "replication slot \"%s\" is already past our position: it is confirmed "
-                              "up to " PG_LSN_FMT ", stored is " PG_LSN_FMT ". It was recreated, or "
-                              "another consumer reads it: what lies between is lost. Give every "
-                              "pipeline a slot of its own. " AFRESH,
-                              name, PG_LSN_ARGS(slot->confirmed_flush), PG_LSN_ARGS(stored->lsn));
+        return cdcd_error_set(
+            err, CDCD_ERR_LOSS,
+            "replication slot \"%s\" is already past our position: it is confirmed "
+            "up to " PG_LSN_FMT ", stored is " PG_LSN_FMT ". It was recreated, or "
+            "another consumer reads it: what lies between is lost. Give every "
+            "pipeline a slot of its own. " AFRESH,
+            name, PG_LSN_ARGS(slot->confirmed_flush), PG_LSN_ARGS(stored->lsn));
     return CDCD_OK;
 }
 
@@ -217,11 +222,12 @@ static enum cdcd_rc create_error(PGconn *repl, const struct cdcd_source *s, cons
     const char *state = pg_sqlstate(r), *text = primary_text(r);
     const char *user = PQuser(repl) ? PQuser(repl) : "";
     if (strcmp(state, "53400") == 0)
-        return cdcd_error_set(err, CDCD_ERR_CONFIG,
-                              "cannot create replication slot \"%s\": %s. Drop slots that nobody "
-                              "needs (SELECT slot_name, active FROM pg_replication_slots), or ALTER "
-                              "SYSTEM SET max_replication_slots = N and restart the server",
-                              name, text);
+        return cdcd_error_set(
+            err, CDCD_ERR_CONFIG,
+            "cannot create replication slot \"%s\": %s. Drop slots that nobody "
+            "needs (SELECT slot_name, active FROM pg_replication_slots), or ALTER "
+            "SYSTEM SET max_replication_slots = N and restart the server",
+            name, text);
     if (strcmp(state, "55000") == 0 && strstr(text, "wal_level"))
         return cdcd_error_set(err, CDCD_ERR_CONFIG,
                               "cannot create replication slot \"%s\": %s. Run ALTER SYSTEM SET "
@@ -236,10 +242,11 @@ static enum cdcd_rc create_error(PGconn *repl, const struct cdcd_source *s, cons
         return CDCD_ERROR;
     }
     if (strcmp(state, "0A000") == 0 && s->server.in_recovery)
-        return cdcd_error_set(err, CDCD_ERR_CONFIG,
-                              "cannot create replication slot \"%s\" on a standby: %s. Capture from "
-                              "a standby needs PostgreSQL 16 or later; connect to the primary",
-                              name, text);
+        return cdcd_error_set(
+            err, CDCD_ERR_CONFIG,
+            "cannot create replication slot \"%s\" on a standby: %s. Capture from "
+            "a standby needs PostgreSQL 16 or later; connect to the primary",
+            name, text);
     if (strcmp(state, "42602") == 0)
         return cdcd_error_set(err, CDCD_ERR_CONFIG,
                               "slot.name: %s; it may hold lower-case letters, digits and "
@@ -252,11 +259,12 @@ static enum cdcd_rc create_error(PGconn *repl, const struct cdcd_source *s, cons
 static void log_wait(const struct cdcd_source *s, const char *name, int64_t waited_ms)
 {
     if (s->server.in_recovery) {
-        cdcd_warn("postgres",
-                  "still creating replication slot \"%s\" after %lld s: a standby waits for a record "
-                  "of the primary's running transactions, which an idle primary does not write. Run "
-                  "SELECT pg_log_standby_snapshot() on the primary",
-                  name, (long long)(waited_ms / 1000));
+        cdcd_warn(
+            "postgres",
+            "still creating replication slot \"%s\" after %lld s: a standby waits for a record "
+            "of the primary's running transactions, which an idle primary does not write. Run "
+            "SELECT pg_log_standby_snapshot() on the primary",
+            name, (long long)(waited_ms / 1000));
         return;
     }
     PGresult *r = NULL;
@@ -287,7 +295,8 @@ static bool stopping(const struct cdcd_source *s)
     return s->env && s->env->stopping && s->env->stopping(s->env->ctx);
 }
 
-/* The server does not notice that a client is gone while it waits, and would keep the name taken. */
+/* The server does not notice that a client is gone while it waits, and would keep the name taken.
+ */
 static void cancel(PGconn *c)
 {
     char text[256];
@@ -345,10 +354,11 @@ enum cdcd_rc pg_slot_create(PGconn *repl, struct cdcd_source *s, const char *nam
                             struct cdcd_error *err)
 {
     if (s->cfg->slot_failover && !temporary && s->server.version < 170000)
-        return cdcd_error_set(err, CDCD_ERR_CONFIG,
-                              "slot.failover needs PostgreSQL 17 or later, this server is %d: remove "
-                              "the option",
-                              s->server.version / 10000);
+        return cdcd_error_set(
+            err, CDCD_ERR_CONFIG,
+            "slot.failover needs PostgreSQL 17 or later, this server is %d: remove "
+            "the option",
+            s->server.version / 10000);
     char *command = create_command(s, name, temporary, snapshot);
     PGresult *r = NULL;
     enum cdcd_rc rc = CDCD_OK;

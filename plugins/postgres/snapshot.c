@@ -33,10 +33,11 @@ static enum cdcd_rc drop_lost_slot(struct cdcd_source *s, struct pg_slot *slot,
     bool lost = strcmp(slot->wal_status, "lost") == 0 || slot->invalidation[0];
     if (!slot->exists || !lost || slot->active || !s->env->when_needed)
         return CDCD_OK;
-    cdcd_warn("postgres",
-              "replication slot \"%s\" is invalidated; snapshot.mode is when_needed: dropping it and "
-              "starting anew",
-              s->cfg->slot_name);
+    cdcd_warn(
+        "postgres",
+        "replication slot \"%s\" is invalidated; snapshot.mode is when_needed: dropping it and "
+        "starting anew",
+        s->cfg->slot_name);
     const char *name = s->cfg->slot_name;
     if (pg_query(s->sql, NULL, err, "SELECT pg_drop_replication_slot($1)", 1, &name) != CDCD_OK)
         return cdcd_error_context(err, "cannot drop replication slot \"%s\"", name);
@@ -65,8 +66,7 @@ static enum cdcd_rc look_at_slot(struct cdcd_source *s, const struct pg_position
 static enum cdcd_rc check_readable(struct cdcd_source *s, struct cdcd_error *err)
 {
     struct pg_pub_tables all = {0};
-    enum cdcd_rc rc =
-        pg_pub_tables_read(s->sql, s->cfg->publication_name, s->filter, &all, err);
+    enum cdcd_rc rc = pg_pub_tables_read(s->sql, s->cfg->publication_name, s->filter, &all, err);
     if (rc == CDCD_OK)
         rc = pg_pub_tables_readable(s->sql, &all, err);
     pg_pub_tables_free(&all);
@@ -87,8 +87,8 @@ static enum cdcd_rc export_view(struct cdcd_source *s, const struct pg_slot *slo
     if (rc == CDCD_OK)
         rc = pg_slot_create(v->conn, s, name, slot->exists, true, &v->lsn, v->name, err);
     if (rc != CDCD_OK && slot->exists)
-        return cdcd_error_context(err, "a view for the snapshot needs a temporary slot beside \"%s\"",
-                                  s->cfg->slot_name);
+        return cdcd_error_context(
+            err, "a view for the snapshot needs a temporary slot beside \"%s\"", s->cfg->slot_name);
     if (rc == CDCD_OK)
         cdcd_info("postgres", "%s replication slot \"%s\", consistent at " PG_LSN_FMT,
                   slot->exists ? "created temporary" : "created", name, PG_LSN_ARGS(v->lsn));
@@ -149,8 +149,9 @@ enum cdcd_rc pg_snapshot_begin(struct cdcd_source *s, struct cdcd_slice from,
         rc = stamp_view(s, err);
     if (rc == CDCD_OK && from.ptr && s->snapshot->lsn < stored.lsn)
         rc = cdcd_error_set(err, CDCD_ERR_LOSS,
-                            "the new view stands at " PG_LSN_FMT ", before the stored position "
-                            PG_LSN_FMT ": this server lacks changes that are delivered already",
+                            "the new view stands at " PG_LSN_FMT
+                            ", before the stored position " PG_LSN_FMT
+                            ": this server lacks changes that are delivered already",
                             PG_LSN_ARGS(s->snapshot->lsn), PG_LSN_ARGS(stored.lsn));
     if (rc != CDCD_OK) {
         pg_snapshot_end(s);
@@ -319,8 +320,8 @@ static enum cdcd_rc read_leaves(struct cdcd_source *s, struct cdcd_error *err)
     int n = PQntuples(r);
     struct pg_leaf *leaves = cdcd_arena_alloc(&v->arena, ((size_t)n + 1) * sizeof *leaves);
     for (int i = 0; i < n; i++) {
-        leaves[i] = (struct pg_leaf){.oid = oid_at(r, i, 1), .schema = keep(v, r, i, 2),
-                                     .table = keep(v, r, i, 3)};
+        leaves[i] = (struct pg_leaf){
+            .oid = oid_at(r, i, 1), .schema = keep(v, r, i, 2), .table = keep(v, r, i, 3)};
         read_leaf(&leaves[i], r, i, 4);
     }
     for (size_t k = 0; k < v->ntables; k++) {
@@ -361,7 +362,8 @@ static char *identity_of(struct pg_snapshot *v, const struct pg_snap_table *t)
 
 static int by_label(const void *a, const void *b)
 {
-    return strcmp(((const struct pg_snap_table *)a)->label, ((const struct pg_snap_table *)b)->label);
+    return strcmp(((const struct pg_snap_table *)a)->label,
+                  ((const struct pg_snap_table *)b)->label);
 }
 
 /* Labels name tables in the stored progress, so they must be unique: "a.b"."c" and "a"."b.c" are
@@ -512,10 +514,10 @@ static enum cdcd_rc read_shape(struct cdcd_source *s, struct pg_snap_table *t, P
             char *attr = cdcd_xstrndup(rel.attrs[i].name.ptr, rel.attrs[i].name.len);
             char *name = pg_sql("%I", attr);
             cdcd_buf_addf(&list, "%s%s", t->ncolumns ? ", " : "", name);
-            t->columns[t->ncolumns++] =
-                (struct pg_snap_column){.column = (uint32_t)t->shape->column[i],
-                                        .type = rel.attrs[i].type,
-                                        .typmod = rel.attrs[i].typmod};
+            t->columns[t->ncolumns++] = (struct pg_snap_column){
+                .column = (uint32_t)t->shape->column[i],
+                .type = rel.attrs[i].type,
+                .typmod = rel.attrs[i].typmod};
             free(name);
             free(attr);
         }

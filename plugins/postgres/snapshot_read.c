@@ -35,20 +35,13 @@ struct cdcd_worker {
 static char unescaped(char c)
 {
     switch (c) {
-    case 'b':
-        return '\b';
-    case 'f':
-        return '\f';
-    case 'n':
-        return '\n';
-    case 'r':
-        return '\r';
-    case 't':
-        return '\t';
-    case 'v':
-        return '\v';
-    default:
-        return c;
+    case 'b': return '\b';
+    case 'f': return '\f';
+    case 'n': return '\n';
+    case 'r': return '\r';
+    case 't': return '\t';
+    case 'v': return '\v';
+    default: return c;
     }
 }
 
@@ -91,8 +84,7 @@ size_t pg_copy_split(char *row, size_t len, struct cdcd_slice *fields, size_t ma
 
 /* ---- life ---- */
 
-enum cdcd_rc pg_worker_open(struct cdcd_source *s, struct cdcd_worker **out,
-                            struct cdcd_error *err)
+enum cdcd_rc pg_worker_open(struct cdcd_source *s, struct cdcd_worker **out, struct cdcd_error *err)
 {
     struct cdcd_worker *w = cdcd_xcalloc(1, sizeof *w);
     w->s = s;
@@ -157,20 +149,22 @@ static void settle(struct cdcd_worker *w)
 
 static enum cdcd_rc moved(const struct pg_leaf *l, struct cdcd_error *err, const char *what)
 {
-    return cdcd_error_set(err, CDCD_ERR_RETRY,
-                          "\"%s\".\"%s\" %s after the snapshot was taken: what is left of it is read "
-                          "again under a new view",
-                          l->schema, l->table, what);
+    return cdcd_error_set(
+        err, CDCD_ERR_RETRY,
+        "\"%s\".\"%s\" %s after the snapshot was taken: what is left of it is read "
+        "again under a new view",
+        l->schema, l->table, what);
 }
 
 static enum cdcd_rc privilege_error(const char *user, const struct pg_leaf *l, const char *text,
                                     struct cdcd_error *err)
 {
     if (strstr(text, "row-level security"))
-        return cdcd_error_set(err, CDCD_ERR_CONFIG,
-                              "row-level security would hide rows of \"%s\".\"%s\" from user \"%s\", "
-                              "and the snapshot would lack them. Run ALTER ROLE \"%s\" BYPASSRLS",
-                              l->schema, l->table, user, user);
+        return cdcd_error_set(
+            err, CDCD_ERR_CONFIG,
+            "row-level security would hide rows of \"%s\".\"%s\" from user \"%s\", "
+            "and the snapshot would lack them. Run ALTER ROLE \"%s\" BYPASSRLS",
+            l->schema, l->table, user, user);
     return cdcd_error_set(err, CDCD_ERR_CONFIG,
                           "user \"%s\" may not read \"%s\".\"%s\": %s. Run GRANT USAGE ON SCHEMA "
                           "\"%s\" TO \"%s\"; GRANT SELECT ON \"%s\".\"%s\" TO \"%s\"",
@@ -188,10 +182,11 @@ enum cdcd_rc pg_snap_error(const struct pg_config *cfg, PGconn *conn, const PGre
     if (strcmp(state, "42703") == 0)
         return moved(l, err, "lost or renamed a column");
     if (strcmp(state, "22023") == 0 || strcmp(state, "42704") == 0)
-        return cdcd_error_set(err, CDCD_ERR_RETRY,
-                              "the exported snapshot is gone (%s): the snapshot goes on under a new "
-                              "view",
-                              text ? text : "");
+        return cdcd_error_set(
+            err, CDCD_ERR_RETRY,
+            "the exported snapshot is gone (%s): the snapshot goes on under a new "
+            "view",
+            text ? text : "");
     if (strcmp(state, "55P03") == 0)
         return cdcd_error_set(err, CDCD_ERR_RETRY,
                               "\"%s\".\"%s\" stayed locked by somebody else for longer than "
@@ -245,8 +240,8 @@ static enum cdcd_rc end_transaction(struct cdcd_worker *w, struct cdcd_error *er
 
 /* Under the lock: is this still what was planned? `file` one row with the file now, `shape` no
  * rows with the columns as they are now. */
-static enum cdcd_rc verify_leaf(struct cdcd_worker *w, const PGresult *file,
-                                const PGresult *shape, struct cdcd_error *err)
+static enum cdcd_rc verify_leaf(struct cdcd_worker *w, const PGresult *file, const PGresult *shape,
+                                struct cdcd_error *err)
 {
     const struct pg_leaf *l = at_leaf(w);
     uint32_t now = (uint32_t)strtoul(PQgetvalue(file, 0, 0), NULL, 10);
@@ -287,15 +282,14 @@ static enum cdcd_rc enter_leaf(struct cdcd_worker *w, struct cdcd_error *err)
     enum cdcd_rc rc = end_transaction(w, err);
     if (rc != CDCD_OK)
         return rc;
-    char *lock = l->foreign ? cdcd_xstrdup("")
-                            : pg_sql("LOCK TABLE ONLY %I.%I IN ACCESS SHARE MODE;", l->schema,
-                                     l->table);
+    char *lock = l->foreign
+                     ? cdcd_xstrdup("")
+                     : pg_sql("LOCK TABLE ONLY %I.%I IN ACCESS SHARE MODE;", l->schema, l->table);
     char *sql = pg_sql("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
                        "SET TRANSACTION SNAPSHOT %L; %s "
                        "SELECT coalesce(pg_relation_filenode(%u), 0); "
                        "SELECT %s FROM ONLY %I.%I LIMIT 0",
-                       w->s->snapshot->name, lock, l->oid, w->t->select, l->schema,
-                       l->table);
+                       w->s->snapshot->name, lock, l->oid, w->t->select, l->schema, l->table);
     PGresult *r[2];
     rc = run_many(w, sql, r, 2, err);
     free(sql);

@@ -52,8 +52,8 @@ static void copy_text(void **state)
     }
 }
 
-static struct pg_leaf leaves[] = {{.oid = 10, .heap = true}, {.oid = 20, .heap = true},
-                                  {.oid = 30, .heap = true}};
+static struct pg_leaf leaves[] = {
+    {.oid = 10, .heap = true}, {.oid = 20, .heap = true}, {.oid = 30, .heap = true}};
 static const struct pg_snap_table plain = {.leaves = leaves, .nleaves = 1};
 static const struct pg_snap_table parted = {.root = true, .leaves = leaves, .nleaves = 3};
 
@@ -184,8 +184,8 @@ static void small_leaves_share(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copy_text),    cmocka_unit_test(cursors),
-        cmocka_unit_test(cursor_round_trip), cmocka_unit_test(chunks_cover),
+        cmocka_unit_test(copy_text),          cmocka_unit_test(cursors),
+        cmocka_unit_test(cursor_round_trip),  cmocka_unit_test(chunks_cover),
         cmocka_unit_test(small_leaves_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
