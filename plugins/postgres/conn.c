@@ -205,9 +205,10 @@ static void take_sqlstate(char *text, char state[6])
         while (*s == ' ')
             s++;
         size_t n = 0;
-        while (n < 5 && (isdigit((unsigned char)s[n]) || isupper((unsigned char)s[n])))
-            n++;
-        if (n == 5 && s[5] == ':' && s[6] == ' ') {
+        bool digit = false; /* every state has one, "FATAL" has none */
+        for (; n < 5 && (isdigit((unsigned char)s[n]) || isupper((unsigned char)s[n])); n++)
+            digit = digit || isdigit((unsigned char)s[n]);
+        if (n == 5 && digit && s[5] == ':' && s[6] == ' ') {
             memcpy(state, s, 5);
             state[5] = 0;
             memmove(s, s + 7, strlen(s + 7) + 1);
