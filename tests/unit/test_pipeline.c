@@ -499,7 +499,8 @@ static void run_pipeline(unsigned seed, int limit, int fail_one_in, int mode, bo
     cdcd_pipeline_free(M.pipeline);
 }
 
-static void judge(bool complete)
+/* with_rows: there was a snapshot, so that rows older than the stream are there too. */
+static void judge(bool complete, bool with_rows)
 {
     struct cdcd_sink *s = the_sink;
     int64_t next = M.first_view, newest[KEYS];
@@ -528,7 +529,7 @@ static void judge(bool complete)
     assert_int_equal(next, M.n);
     for (int k = 0; k < KEYS; k++) {
         int want = row_at(k, M.n);
-        if (want >= 0)
+        if (want >= (with_rows ? 0 : M.first_view))
             assert_int_equal(newest[k], want);
     }
 }
@@ -556,7 +557,7 @@ static void without_errors(void **state)
     (void)state;
     begin_model(1);
     run_pipeline(1, 1500, 0, CDCD_SNAPSHOT_INITIAL, false);
-    judge(true);
+    judge(true, true);
     assert_string_equal(the_sink->rows[0].snapshot, "first");
     int last = 0, first_in = 0, last_in = 0;
     for (size_t i = 0; i < the_sink->ncommitted; i++) {
@@ -576,7 +577,7 @@ static void errors_at_random_moments(void **state)
     for (unsigned seed = 1; seed <= 30; seed++) {
         begin_model(seed);
         run_pipeline(seed, 1200, 5 + (int)seed, CDCD_SNAPSHOT_INITIAL, false);
-        judge(true);
+        judge(true, true);
         free_sink();
     }
 }
@@ -586,7 +587,7 @@ static void no_data_has_only_changes(void **state)
     (void)state;
     begin_model(7);
     run_pipeline(7, 800, 30, CDCD_SNAPSHOT_NO_DATA, false);
-    judge(true);
+    judge(true, false);
     for (size_t i = 0; i < the_sink->ncommitted; i++)
         assert_int_not_equal(the_sink->rows[i].op, 'r');
     free_sink();
@@ -598,7 +599,7 @@ static void snapshot_command_ends(void **state)
     for (unsigned seed = 1; seed <= 20; seed++) {
         begin_model(seed);
         run_pipeline(seed, LOG_MAX, seed % 2 ? 0 : 20, CDCD_SNAPSHOT_INITIAL, true);
-        judge(false);
+        judge(false, true);
         assert_non_null(the_sink->state);
         if (strstr(the_sink->state, "snapshot")) /* not complete */
             fail_msg("seed %u: %s", seed, the_sink->state);
