@@ -474,20 +474,24 @@ enum cdcd_rc pg_snapshot_tables(struct cdcd_source *s, const struct cdcd_strlist
 
 /* ---- shape ---- */
 
-/* Column numbers and types as the server has them now, which the workers compare under their
- * lock: a column that was renamed away and replaced must not be read for the old one. */
-static enum cdcd_rc read_attnums(struct cdcd_source *s, struct pg_snap_table *t, PGconn *sql,
+/* Column numbers and types as a result set has them now (a domain's base type, for one), which
+ * the workers compare under their lock: a column that was renamed away and replaced must not be
+ * read for the old one. */
+static enum cdcd_rc read_result_shape(struct cdcd_source *s, struct pg_snap_table *t, PGconn *sql,
                                  struct cdcd_error *err)
 {
-    if (t->root || t->ncolumns == 0)
+    if (t->ncolumns == 0)
         return CDCD_OK;
-    char *text = pg_sql("SELECT %s FROM ONLY %I.%I LIMIT 0", t->select, t->schema, t->table);
+    char *text = pg_sql("SELECT %s FROM %I.%I LIMIT 0", t->select, t->schema, t->table);
     PGresult *r = PQexec(sql, text);
     enum cdcd_rc rc = CDCD_OK;
     if (PQresultStatus(r) != PGRES_TUPLES_OK)
         rc = pg_snap_error(s->cfg, sql, r, t->leaves, err);
-    for (size_t i = 0; rc == CDCD_OK && i < t->ncolumns; i++)
-        t->columns[i].attnum = PQftablecol(r, (int)i);
+    for (size_t i = 0; rc == CDCD_OK && i < t->ncolumns; i++) {
+        t->columns[i].type = PQftype(r, (int)i);
+        t->columns[i].typmod = PQfmod(r, (int)i);
+        t->columns[i].attnum = t->root ? 0 : PQftablecol(r, (int)i);
+    }
     PQclear(r);
     free(text);
     return rc;
@@ -515,14 +519,12 @@ static enum cdcd_rc read_shape(struct cdcd_source *s, struct pg_snap_table *t, P
             char *name = pg_sql("%I", attr);
             cdcd_buf_addf(&list, "%s%s", t->ncolumns ? ", " : "", name);
             t->columns[t->ncolumns++] = (struct pg_snap_column){
-                .column = (uint32_t)t->shape->column[i],
-                .type = rel.attrs[i].type,
-                .typmod = rel.attrs[i].typmod};
+                .column = (uint32_t)t->shape->column[i]};
             free(name);
             free(attr);
         }
         t->select = (char *)cdcd_buf_cstr(&list);
-        rc = read_attnums(s, t, sql, err);
+        rc = read_result_shape(s, t, sql, err);
     }
     cdcd_arena_free(&a);
     return rc;
