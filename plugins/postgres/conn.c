@@ -7,6 +7,8 @@
  */
 #include "pg.h"
 
+#include <libpq-events.h>
+
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -22,7 +24,8 @@
     "-c extra_float_digits=3 -c lc_monetary=C -c xmlbinary=base64 -c search_path=pg_catalog " \
     "-c standard_conforming_strings=on -c row_security=off -c quote_all_identifiers=off "     \
     "-c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0 "      \
-    "-c idle_session_timeout=0 -c client_min_messages=warning -c synchronize_seqscans=off"
+    "-c idle_session_timeout=0 -c client_min_messages=warning -c synchronize_seqscans=off "   \
+    "-c plan_cache_mode=force_generic_plan"
 
 /* Set once any connection of this process has worked: from then on a refused password or a
  * vanished database is an incident to wait out, not a mistake in the configuration. */
@@ -370,14 +373,66 @@ out:
 
 /* ---- SQL ---- */
 
+/* Statements with parameters are the same ones again and again, for every table: planning them
+ * costs the server many times what running them does. So each is prepared once a connection. The
+ * list lives with the connection, as instance data of libpq's events. */
+#define PG_PREPARED_MAX 64
+
+struct prepared {
+    size_t n;
+    char *sql[PG_PREPARED_MAX];
+};
+
+static int connection_event(PGEventId id, void *info, void *through)
+{
+    (void)through;
+    if (id == PGEVT_CONNDESTROY) {
+        PGEventConnDestroy *e = info;
+        struct prepared *p = PQinstanceData(e->conn, connection_event);
+        for (size_t i = 0; p && i < p->n; i++)
+            free(p->sql[i]);
+        free(p);
+    }
+    return 1;
+}
+
+static struct prepared *prepared_of(PGconn *c)
+{
+    struct prepared *p = PQinstanceData(c, connection_event);
+    if (!p && PQregisterEventProc(c, connection_event, "cdcd", NULL)) {
+        p = cdcd_xcalloc(1, sizeof *p);
+        PQsetInstanceData(c, connection_event, p);
+    }
+    return p;
+}
+
+static PGresult *exec_prepared(PGconn *c, const char *sql, int nparams, const char *const *params)
+{
+    struct prepared *p = prepared_of(c);
+    char name[32];
+    size_t i = 0;
+    while (p && i < p->n && strcmp(p->sql[i], sql) != 0)
+        i++;
+    if (!p || i == PG_PREPARED_MAX)
+        return PQexecParams(c, sql, nparams, NULL, params, NULL, NULL, 0);
+    snprintf(name, sizeof name, "cdcd_%zu", i);
+    if (i == p->n) {
+        PGresult *r = PQprepare(c, name, sql, nparams, NULL);
+        if (PQresultStatus(r) != PGRES_COMMAND_OK)
+            return r;
+        PQclear(r);
+        p->sql[p->n++] = cdcd_xstrdup(sql);
+    }
+    return PQexecPrepared(c, name, nparams, params, NULL, NULL, 0);
+}
+
 enum cdcd_rc pg_query(PGconn *c, PGresult **out, struct cdcd_error *err, const char *sql,
                       int nparams, const char *const *params)
 {
     if (out)
         *out = NULL;
     /* Without parameters the simple protocol: the only one of a walsender. */
-    PGresult *r = nparams ? PQexecParams(c, sql, nparams, NULL, params, NULL, NULL, 0)
-                          : PQexec(c, sql);
+    PGresult *r = nparams ? exec_prepared(c, sql, nparams, params) : PQexec(c, sql);
     ExecStatusType st = PQresultStatus(r);
     if (st != PGRES_TUPLES_OK && st != PGRES_COMMAND_OK) {
         char head[160];
