@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -35,7 +36,6 @@ struct pg_spools {
     char *dir, *owner;
     uint64_t max_bytes, bytes;
     struct pg_spool *list;
-    uint64_t files; /* ever made: part of the name, so that a reused xid is another file */
     /* what is appended but not yet written; of one spool at a time */
     char *wbuf;
     size_t wlen;
@@ -44,6 +44,9 @@ struct pg_spools {
     char *rbuf;
     size_t rcap, rpos, rlen;
 };
+
+/* Part of the names: a number that comes twice, in one pipeline or two, gives two files. */
+static atomic_uint_fast64_t files;
 
 struct pg_spools *pg_spools_new(const char *dir, const char *owner, int64_t max_bytes)
 {
@@ -122,7 +125,8 @@ struct pg_spool *pg_spool_new(struct pg_spools *s, uint32_t xid, bool streamed, 
     sp->streamed = streamed;
     sp->first_lsn = lsn;
     sp->fd = -1;
-    sp->path = cdcd_xasprintf("%s/" PREFIX "%s.%u.%" PRIu64, s->dir, s->owner, xid, ++s->files);
+    sp->path = cdcd_xasprintf("%s/" PREFIX "%s.%u.%" PRIuFAST64, s->dir, s->owner, xid,
+                              atomic_fetch_add(&files, 1));
     sp->next = s->list;
     s->list = sp;
     return sp;
