@@ -135,7 +135,8 @@ static void put_source(struct job *j)
     cdcd_writer_add(w, e->ts_text, e->ts_len);
     cdcd_writer_lit(w, ",\"ts_ns\":");
     cdcd_writer_add(w, e->ts_text, e->ts_len);
-    dbz_adds(w, ev->ts_us ? "000" : "");
+    if (ev->ts_us)
+        cdcd_writer_lit(w, "000");
     for (size_t i = 0; i < e->env.source->nsource_columns; i++) {
         const struct cdcd_cell *v = ev->source ? &ev->source[i] : NULL;
         dbz_add(w, e->source_names[i]);
