@@ -158,8 +158,8 @@ static void put_parts(struct cdcd_writer *w, const struct dbz_column *c)
         cdcd_writer_char(w, ']');
         break;
     case DBZ_SPARSEVEC:
-        cdcd_writer_lit(w, ",\"fields\":[{\"type\":\"int16\",\"optional\":false,\"field\":"
-                           "\"dimensions\"},{\"type\":\"map\",\"keys\":{\"type\":\"int16\","
+        cdcd_writer_lit(w, ",\"fields\":[{\"type\":\"int32\",\"optional\":false,\"field\":"
+                           "\"dimensions\"},{\"type\":\"map\",\"keys\":{\"type\":\"int32\","
                            "\"optional\":false},\"values\":{\"type\":\"double\",\"optional\":"
                            "false},\"optional\":false,\"field\":\"vector\"}]");
         break;

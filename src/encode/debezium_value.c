@@ -297,6 +297,7 @@ static bool write_vector(struct dbz *d, struct cdcd_writer *w, const struct dbz_
     return true;
 }
 
+/* Connect's JSON form of a map whose keys are no strings is a list of pairs. */
 static bool write_sparse(struct dbz *d, struct cdcd_writer *w, const struct dbz_column *c,
                          const struct cdcd_cell *v)
 {
@@ -304,19 +305,18 @@ static bool write_sparse(struct dbz *d, struct cdcd_writer *w, const struct dbz_
         return dbz_wrong_kind(d, c, v);
     cdcd_writer_lit(w, "{\"dimensions\":");
     cdcd_json_int(w, v->cells[0].i);
-    cdcd_writer_lit(w, ",\"vector\":{");
+    cdcd_writer_lit(w, ",\"vector\":[");
     for (uint32_t i = 1; i < v->len; i += 2) {
         if (v->cells[i].kind != CDCD_C_INT)
             return dbz_wrong_kind(d, c, &v->cells[i]);
-        if (i > 1)
-            cdcd_writer_char(w, ',');
-        cdcd_writer_char(w, '"');
+        dbz_adds(w, i > 1 ? ",[" : "[");
         cdcd_json_int(w, v->cells[i].i);
-        cdcd_writer_lit(w, "\":");
+        cdcd_writer_char(w, ',');
         if (!dbz_write_float(d, w, c, &v->cells[i + 1]))
             return false;
+        cdcd_writer_char(w, ']');
     }
-    cdcd_writer_lit(w, "}}");
+    cdcd_writer_lit(w, "]}");
     return true;
 }
 
@@ -427,7 +427,7 @@ const struct dbz_form_info dbz_forms[DBZ_FORMS] = {
     [DBZ_VECTOR64] = {"array", DATA "DoubleVector", NULL, "[]", write_vector},
     [DBZ_VECTOR32] = {"array", DATA "FloatVector", NULL, "[]", write_vector},
     [DBZ_SPARSEVEC] = {"struct", DATA "SparseDoubleVector", "Sparse double vector",
-                       "{\"dimensions\":0,\"vector\":{}}", write_sparse},
+                       "{\"dimensions\":0,\"vector\":[]}", write_sparse},
     [DBZ_YEAR] = {"int32", TIME "Year", NULL, "0", write_int},
     [DBZ_ARRAY] = {"array", NULL, NULL, "[]", write_array},
 };

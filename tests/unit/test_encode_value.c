@@ -314,7 +314,7 @@ static const struct value values[] = {
     {COL(CDCD_T_VECTOR32, -1, -1), C_LIST(0, C_NULL), "[]"},
     {COL(CDCD_T_SPARSEVEC, -1, -1),
      C_LIST(5, C_INT(3000), C_INT(1), C_FLOAT("301"), C_INT(9), C_FLOAT("309")),
-     "{\"dimensions\":3000,\"vector\":{\"1\":301.0,\"9\":309.0}}"},
+     "{\"dimensions\":3000,\"vector\":[[1,301.0],[9,309.0]]}"},
 
     /* arrays */
     {ARR(e_int), C_LIST(3, C_INT(1), C_INT(2), C_NULL), "[1,2,null]"},
