@@ -478,7 +478,7 @@ enum cdcd_rc pg_snapshot_tables(struct cdcd_source *s, const struct cdcd_strlist
  * the workers compare under their lock: a column that was renamed away and replaced must not be
  * read for the old one. */
 static enum cdcd_rc read_result_shape(struct cdcd_source *s, struct pg_snap_table *t, PGconn *sql,
-                                 struct cdcd_error *err)
+                                      struct cdcd_error *err)
 {
     if (t->ncolumns == 0)
         return CDCD_OK;
@@ -486,7 +486,9 @@ static enum cdcd_rc read_result_shape(struct cdcd_source *s, struct pg_snap_tabl
     PGresult *r = PQexec(sql, text);
     enum cdcd_rc rc = CDCD_OK;
     if (PQresultStatus(r) != PGRES_TUPLES_OK)
-        rc = pg_snap_error(s->cfg, sql, r, t->leaves, err);
+        rc = pg_snap_error(s->cfg, sql, r,
+                           &(struct pg_leaf){.oid = t->oid, .schema = t->schema, .table = t->table},
+                           err);
     for (size_t i = 0; rc == CDCD_OK && i < t->ncolumns; i++) {
         t->columns[i].type = PQftype(r, (int)i);
         t->columns[i].typmod = PQfmod(r, (int)i);
