@@ -1,0 +1,217 @@
+/*
+ * librdkafka's configuration and callbacks, and what its error codes mean for a pipeline.
+ */
+#include "kafka.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What cdcd sets itself, and why the user may not. */
+static const struct {
+    const char *name, *why;
+} reserved[] = {
+    {"bootstrap.servers", "use sink.kafka.bootstrap.servers"},
+    {"metadata.broker.list", "use sink.kafka.bootstrap.servers"},
+    {"transactional.id", "use sink.kafka.transactional.id"},
+    {"enable.idempotence", "sink.kafka.delivery decides it"},
+    {"isolation.level", "cdcd reads its position with read_committed"},
+    {"delivery.report.only.error", "cdcd needs every delivery report"},
+    {"enable.partition.eof", "cdcd needs it to find its position"},
+};
+
+/* Defaults that differ from librdkafka's; the user's properties come after them. */
+static const char *const defaults[][2] = {
+    {"partitioner", "murmur2_random"}, /* as the Java clients: joins depend on it */
+    {"socket.nagle.disable", "true"},
+    {"socket.keepalive.enable", "true"},
+    {"reconnect.backoff.max.ms", "1000"},
+    {"log.connection.close", "false"},
+    /* Not a delay: what must go out is flushed (kafka_serve, commits). An idempotent librdkafka
+     * sends one set at a time to each partition, and while one is under way it spins if another
+     * record has waited for longer than this. */
+    {"linger.ms", "10000"},
+    {"batch.size", "1000000"},
+    {"batch.num.messages", "100000"},
+    {"queue.buffering.max.messages", "100000"},
+    {"queue.buffering.max.kbytes", "32768"},
+    /* Below the broker's default socket.request.max.bytes: over that one the broker closes the
+     * connection instead of refusing. Under it the topic's limit decides. */
+    {"message.max.bytes", "104000000"},
+};
+
+static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
+{
+    (void)rk;
+    /* Lost connections are told by on_error, once an outage, not once an attempt. */
+    cdcd_debug("kafka", "librdkafka %d %s: %s", level, facility, text);
+}
+
+static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
+{
+    struct cdcd_sink *s = opaque;
+    char text[512];
+    rd_kafka_resp_err_t err = (rd_kafka_resp_err_t)code;
+    if (err == RD_KAFKA_RESP_ERR__FATAL) {
+        err = rd_kafka_fatal_error(rk, text, sizeof text);
+        cdcd_debug("kafka", "fatal: %s: %s", rd_kafka_err2name(err), text);
+        return;
+    }
+    if (err == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
+        s->all_down = true;
+        return;
+    }
+    s->broker_code = err;
+    s->denied = err == RD_KAFKA_RESP_ERR__AUTHENTICATION || err == RD_KAFKA_RESP_ERR__SSL ||
+                err == RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED;
+    snprintf(s->broker_error, sizeof s->broker_error, "%s", reason);
+    cdcd_debug("kafka", "%s: %s", rd_kafka_err2name(err), reason);
+}
+
+enum cdcd_rc kafka_conf_set(rd_kafka_conf_t *conf, const char *name, const char *value,
+                            struct cdcd_error *err)
+{
+    char text[512];
+    if (rd_kafka_conf_set(conf, name, value, text, sizeof text) == RD_KAFKA_CONF_OK)
+        return CDCD_OK;
+    return cdcd_error_set(err, CDCD_ERR_CONFIG, "sink.kafka.properties.%s: %s", name, text);
+}
+
+static enum cdcd_rc set_user(rd_kafka_conf_t *conf, const struct cdcd_strpair *p,
+                             struct cdcd_error *err)
+{
+    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
+        if (strcmp(p->key, reserved[i].name) == 0)
+            return cdcd_error_set(err, CDCD_ERR_CONFIG,
+                                  "sink.kafka.properties.%s may not be set: %s", p->key,
+                                  reserved[i].why);
+    return kafka_conf_set(conf, p->key, p->value, err);
+}
+
+rd_kafka_conf_t *kafka_conf(struct cdcd_sink *s, struct cdcd_error *err)
+{
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    char client[256];
+    enum cdcd_rc rc = CDCD_OK;
+    snprintf(client, sizeof client, "cdcd-%s", s->env->pipeline);
+    rd_kafka_conf_set_opaque(conf, s);
+    rd_kafka_conf_set_log_cb(conf, on_log);
+    rd_kafka_conf_set_error_cb(conf, on_error);
+    if (kafka_conf_set(conf, "bootstrap.servers", s->config->bootstrap, err) != CDCD_OK ||
+        kafka_conf_set(conf, "client.id", client, err) != CDCD_OK)
+        rc = CDCD_ERROR;
+    for (size_t i = 0; rc == CDCD_OK && i < sizeof defaults / sizeof *defaults; i++)
+        rc = kafka_conf_set(conf, defaults[i][0], defaults[i][1], err);
+    for (size_t i = 0; rc == CDCD_OK && i < s->config->properties.n; i++)
+        rc = set_user(conf, &s->config->properties.items[i], err);
+    if (rc == CDCD_OK)
+        return conf;
+    rd_kafka_conf_destroy(conf);
+    return NULL;
+}
+
+rd_kafka_t *kafka_client(rd_kafka_type_t type, rd_kafka_conf_t *conf, struct cdcd_error *err)
+{
+    char text[512];
+    rd_kafka_t *rk = rd_kafka_new(type, conf, text, sizeof text);
+    if (rk)
+        return rk;
+    rd_kafka_conf_destroy(conf);
+    cdcd_error_set(err, CDCD_ERR_CONFIG, "sink.kafka.properties: %s", text);
+    return NULL;
+}
+
+/* ---- errors ---- */
+
+static const struct {
+    rd_kafka_resp_err_t code;
+    enum cdcd_error_class class;
+    const char *mend;
+} known[] = {
+    {RD_KAFKA_RESP_ERR__AUTHENTICATION, CDCD_ERR_CONFIG,
+     "check the sasl.* settings in sink.kafka.properties"},
+    {RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED, CDCD_ERR_CONFIG,
+     "check the sasl.* settings in sink.kafka.properties"},
+    {RD_KAFKA_RESP_ERR__SSL, CDCD_ERR_CONFIG,
+     "check security.protocol and the ssl.* settings in sink.kafka.properties"},
+    {RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, CDCD_ERR_CONFIG,
+     "allow the user of cdcd the operations Describe, Write, Create and DescribeConfigs on the "
+     "topic (kafka-acls.sh)"},
+    {RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, CDCD_ERR_CONFIG,
+     "allow the user of cdcd IdempotentWrite on the cluster, and Create on it or on the topics "
+     "(kafka-acls.sh)"},
+    {RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED, CDCD_ERR_CONFIG,
+     "allow the user of cdcd Describe and Write on its transactional id (kafka-acls.sh "
+     "--transactional-id), or set sink.kafka.delivery to at-least-once"},
+    {RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT, CDCD_ERR_CONFIG,
+     "lower transaction.timeout.ms in sink.kafka.properties to what the broker's "
+     "transaction.max.timeout.ms allows"},
+    {RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE, CDCD_ERR_CONFIG,
+     "this needs a broker of version 0.11 or later, or sink.kafka.delivery at-least-once"},
+    {RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION, CDCD_ERR_CONFIG,
+     "this needs a broker of version 0.11 or later, or sink.kafka.delivery at-least-once"},
+    {RD_KAFKA_RESP_ERR_POLICY_VIOLATION, CDCD_ERR_CONFIG,
+     "the cluster's policy forbids a topic like this: change sink.kafka.topic.* or create it by "
+     "hand"},
+    {RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR, CDCD_ERR_CONFIG,
+     "set sink.kafka.topic.replication.factor to at most the number of brokers"},
+    {RD_KAFKA_RESP_ERR_INVALID_PARTITIONS, CDCD_ERR_CONFIG, "change sink.kafka.topic.partitions"},
+    {RD_KAFKA_RESP_ERR_INVALID_CONFIG, CDCD_ERR_CONFIG,
+     "change sink.kafka.topic.config or topic.cleanup.policy"},
+    {RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION, CDCD_ERR_CONFIG,
+     "a topic's name may have letters, digits, '.', '_' and '-', at most 249, and may not differ "
+     "from another only by '.' for '_'"},
+    {RD_KAFKA_RESP_ERR__INVALID_ARG, CDCD_ERR_CONFIG, ""},
+    {RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, CDCD_ERR_DATA, ""},
+    {RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE, CDCD_ERR_DATA, ""},
+    {RD_KAFKA_RESP_ERR_INVALID_RECORD, CDCD_ERR_DATA, ""},
+    {RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, CDCD_ERR_DATA, ""},
+    {RD_KAFKA_RESP_ERR_INVALID_MSG, CDCD_ERR_DATA, ""},
+};
+
+enum cdcd_error_class kafka_class(rd_kafka_resp_err_t code)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].code == code)
+            return known[i].class;
+    return CDCD_ERR_RETRY;
+}
+
+const char *kafka_mend(rd_kafka_resp_err_t code)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].code == code)
+            return known[i].mend;
+    return "";
+}
+
+enum cdcd_rc kafka_fail(struct cdcd_sink *s, struct cdcd_error *err, rd_kafka_resp_err_t code,
+                        const char *reason, const char *fmt, ...)
+{
+    char what[512];
+    va_list ap;
+    enum cdcd_error_class class = kafka_class(code);
+    const char *mend = kafka_mend(code);
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof what, fmt, ap);
+    va_end(ap);
+    if (code == RD_KAFKA_RESP_ERR__TIMED_OUT || code == RD_KAFKA_RESP_ERR__TRANSPORT ||
+        code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
+        kafka_unreachable(s, err);
+        return cdcd_error_context(err, "%s", what);
+    }
+    return cdcd_error_set(err, class, "%s: %s%s%s", what, reason ? reason : rd_kafka_err2str(code),
+                          *mend ? "; " : "", mend);
+}
+
+enum cdcd_rc kafka_unreachable(struct cdcd_sink *s, struct cdcd_error *err)
+{
+    /* Refused credentials are the user's to mend at the start; later they are an outage. */
+    enum cdcd_error_class class =
+        s->denied && !s->loaded_once ? CDCD_ERR_CONFIG : CDCD_ERR_RETRY;
+    const char *mend = s->denied ? kafka_mend(s->broker_code)
+                                 : "check that the broker runs and that its advertised.listeners "
+                                   "can be reached from here";
+    return cdcd_error_set(err, class, "Kafka at %s does not answer%s%s; %s",
+                          s->config->bootstrap, *s->broker_error ? ": " : "", s->broker_error,
+                          mend);
+}

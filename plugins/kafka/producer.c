@@ -1,0 +1,423 @@
+/*
+ * The producer's life: begun with each session, fenced or ended, begun anew.
+ *
+ * Exactly once: everything since the last commit is in one transaction, and so is the position
+ * record. The transaction is as large as the backlog makes it: with nothing waiting it is
+ * committed at once, else when it is old or large enough. An error inside it is never repaired:
+ * the session ends, the next one lets the broker settle what became of the transaction, and
+ * reads from the position topic where to go on.
+ *
+ * At least once: idempotent, no transactions; the position follows the prefix of batches that
+ * are delivered. At most once: the position goes first.
+ */
+#include "kafka.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define BEGIN_MS 30000
+#define DOWN_MS 3000 /* all brokers unreachable for so long: give up, the pipeline backs off */
+#define COMMIT_SLICE_MS 200
+#define POSITION_MS 200 /* at least once: apart, while more is waiting */
+#define CAREFUL_MS 30000
+#define END_MS 60000
+/* Nothing was confirmed for so long, and no partition is sure to have a full set to send: there
+ * may be small ones that wait for more records. */
+#define NUDGE_MS 20
+
+/* ---- beginning ---- */
+
+static bool user_has(const struct cdcd_sink *s, const char *name)
+{
+    for (size_t i = 0; i < s->config->properties.n; i++)
+        if (strcmp(s->config->properties.items[i].key, name) == 0)
+            return true;
+    return false;
+}
+
+static int64_t conf_int(const rd_kafka_conf_t *conf, const char *name)
+{
+    char text[64];
+    size_t size = sizeof text;
+    if (rd_kafka_conf_get(conf, name, text, &size) != RD_KAFKA_CONF_OK)
+        return 0;
+    return strtoll(text, NULL, 10);
+}
+
+static enum cdcd_rc set_delivery(struct cdcd_sink *s, rd_kafka_conf_t *conf,
+                                 struct cdcd_error *err)
+{
+    if (s->config->delivery == CDCD_EXACTLY_ONCE)
+        return kafka_conf_set(conf, "transactional.id", s->transactional_id, err);
+    if (kafka_conf_set(conf, "enable.idempotence", "true", err) != CDCD_OK)
+        return CDCD_ERROR;
+    /* An outage of any length only waits. */
+    if (!user_has(s, "message.timeout.ms") && !user_has(s, "delivery.timeout.ms"))
+        return kafka_conf_set(conf, "message.timeout.ms", "0", err);
+    return CDCD_OK;
+}
+
+static rd_kafka_conf_t *producer_conf(struct cdcd_sink *s, struct cdcd_error *err)
+{
+    char text[64] = "";
+    size_t size = sizeof text;
+    rd_kafka_conf_t *conf = kafka_conf(s, err);
+    if (!conf)
+        return NULL;
+    rd_kafka_conf_set_dr_msg_cb(conf, kafka_delivered);
+    int64_t batch = conf_int(conf, "batch.size");
+    if (!s->batch_size || s->batch_size > batch)
+        s->batch_size = batch;
+    s->tx_timeout = conf_int(conf, "transaction.timeout.ms");
+    if (rd_kafka_conf_get(conf, "compression.codec", text, &size) != RD_KAFKA_CONF_OK)
+        text[0] = 0;
+    s->compressed = strcmp(text, "none") != 0;
+    snprintf(text, sizeof text, "%lld", (long long)s->batch_size);
+    if (set_delivery(s, conf, err) == CDCD_OK &&
+        kafka_conf_set(conf, "batch.size", text, err) == CDCD_OK &&
+        (!s->careful || kafka_conf_set(conf, "batch.num.messages", "1", err) == CDCD_OK))
+        return conf;
+    rd_kafka_conf_destroy(conf);
+    return NULL;
+}
+
+static enum cdcd_rc init_failed(struct cdcd_sink *s, rd_kafka_error_t *e, struct cdcd_error *err)
+{
+    rd_kafka_resp_err_t code = rd_kafka_error_code(e);
+    enum cdcd_rc rc =
+        code == RD_KAFKA_RESP_ERR__TIMED_OUT || s->all_down || s->denied
+            ? kafka_unreachable(s, err)
+            : kafka_fail(s, err, code, rd_kafka_error_string(e),
+                         "beginning transactions as %s at %s", s->transactional_id,
+                         s->config->bootstrap);
+    rd_kafka_error_destroy(e);
+    return rc;
+}
+
+/* Fences an older instance and has the broker settle its open transaction. */
+static enum cdcd_rc init_transactions(struct cdcd_sink *s, struct cdcd_error *err)
+{
+    int64_t start = cdcd_now_ms();
+    for (;;) {
+        rd_kafka_error_t *e = rd_kafka_init_transactions(s->rk, 500);
+        rd_kafka_poll(s->rk, 0);
+        if (!e)
+            return CDCD_OK;
+        int64_t waited = cdcd_now_ms() - start;
+        if (!rd_kafka_error_is_retriable(e) || s->denied || waited > BEGIN_MS ||
+            (s->all_down && waited > DOWN_MS))
+            return init_failed(s, e, err);
+        rd_kafka_error_destroy(e);
+    }
+}
+
+enum cdcd_rc kafka_producer_begin(struct cdcd_sink *s, struct cdcd_error *err)
+{
+    rd_kafka_conf_t *conf = producer_conf(s, err);
+    if (!conf)
+        return CDCD_ERROR;
+    s->rk = kafka_client(RD_KAFKA_PRODUCER, conf, err);
+    if (!s->rk)
+        return CDCD_ERROR;
+    s->generation++;
+    s->restart_wanted = false;
+    s->careful_since = cdcd_now_ms();
+    s->last_report = s->careful_since;
+    return s->config->delivery == CDCD_EXACTLY_ONCE ? init_transactions(s, err) : CDCD_OK;
+}
+
+/* ---- ending ---- */
+
+static void producer_destroy(struct cdcd_sink *s)
+{
+    kafka_topics_release(s);
+    rd_kafka_destroy(s->rk);
+    s->rk = NULL;
+}
+
+void kafka_producer_end(struct cdcd_sink *s)
+{
+    s->broken = true;
+    kafka_pump_drop(s);
+    if (!s->rk)
+        return;
+    /* So that readers need not wait for the broker to time the transaction out. */
+    if (s->tx != KAFKA_TX_NONE && !s->all_down && !rd_kafka_fatal_error(s->rk, NULL, 0)) {
+        rd_kafka_error_t *e = rd_kafka_abort_transaction(s->rk, 2000);
+        s->counters.aborts++;
+        if (e)
+            cdcd_debug("kafka", "giving up the transaction: %s", rd_kafka_error_string(e));
+        if (e)
+            rd_kafka_error_destroy(e);
+    }
+    s->tx = KAFKA_TX_NONE;
+    rd_kafka_purge(s->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    int64_t give_up = cdcd_now_ms() + END_MS;
+    while (s->in_flight > 0 && cdcd_now_ms() < give_up)
+        rd_kafka_flush(s->rk, 100);
+    /* Every record has its report after a purge; a batch may not go back before. */
+    assert(s->in_flight == 0);
+    assert(s->in_flight_bytes == 0);
+    producer_destroy(s);
+}
+
+enum cdcd_rc kafka_producer_restart(struct cdcd_sink *s, struct cdcd_error *err)
+{
+    assert(s->tx == KAFKA_TX_NONE && s->in_flight == 0);
+    producer_destroy(s);
+    if (kafka_producer_begin(s, err) != CDCD_OK)
+        return CDCD_ERROR;
+    return kafka_topics_again(s, err);
+}
+
+/* ---- errors and fencing ---- */
+
+/* The broker calls a producer fenced also when the producer slept so long that its transaction
+ * timed out. The position topic tells the two apart: every instance writes its name there when
+ * it begins. */
+static enum cdcd_rc fenced(struct cdcd_sink *s, struct cdcd_error *err)
+{
+    struct cdcd_buf state;
+    char instance[33] = "";
+    bool slept = s->tx_timeout && cdcd_now_ms() - s->last_report > s->tx_timeout / 2;
+    enum cdcd_rc rc = CDCD_OK;
+    cdcd_buf_init(&state, 0);
+    for (int attempt = 0; rc == CDCD_OK && attempt < (slept ? 1 : 6); attempt++) {
+        if (attempt)
+            rd_kafka_poll(s->rk, 500);
+        rc = kafka_position_read(s, &state, instance, err);
+        if (*instance && strcmp(instance, s->instance) != 0)
+            break;
+    }
+    cdcd_buf_free(&state);
+    if (rc != CDCD_OK)
+        return rc;
+    if (*instance && strcmp(instance, s->instance) != 0)
+        return cdcd_error_set(err, CDCD_ERR_LOSS,
+                              "another instance of pipeline %s took over (transactional.id %s at "
+                              "%s); run only one, or give this one another name",
+                              s->env->pipeline, s->transactional_id, s->config->bootstrap);
+    return cdcd_error_set(err, CDCD_ERR_RETRY,
+                          "the transaction timed out at the broker (transaction.timeout.ms %lld) "
+                          "and is repeated",
+                          (long long)s->tx_timeout);
+}
+
+static bool is_fencing(rd_kafka_resp_err_t code)
+{
+    return code == RD_KAFKA_RESP_ERR__FENCED || code == RD_KAFKA_RESP_ERR_PRODUCER_FENCED ||
+           code == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH;
+}
+
+static enum cdcd_rc fault(struct cdcd_sink *s, struct cdcd_error *err)
+{
+    if (s->fenced)
+        return fenced(s, err);
+    if (s->fault_refusal)
+        return kafka_refusal_error(s, err);
+    *err = s->fault;
+    return CDCD_ERROR;
+}
+
+enum cdcd_rc kafka_error(struct cdcd_sink *s, rd_kafka_error_t *e, const char *doing,
+                         struct cdcd_error *err)
+{
+    rd_kafka_resp_err_t code = rd_kafka_error_code(e), fatal;
+    char text[512];
+    enum cdcd_rc rc;
+    rd_kafka_poll(s->rk, 0);
+    fatal = rd_kafka_fatal_error(s->rk, text, sizeof text);
+    if (is_fencing(code) || is_fencing(fatal))
+        rc = fenced(s, err);
+    else if (s->fault_set)
+        rc = fault(s, err); /* says more than the error that follows from it */
+    else if (fatal)
+        rc = kafka_fail(s, err, fatal, text, "%s", doing);
+    else
+        rc = kafka_fail(s, err, code, rd_kafka_error_string(e), "%s", doing);
+    rd_kafka_error_destroy(e);
+    return rc;
+}
+
+enum cdcd_rc kafka_serve(struct cdcd_sink *s, int wait_ms, bool now, struct cdcd_error *err)
+{
+    uint64_t before = s->in_flight;
+    char text[512];
+    if (s->in_flight > 0 && now && s->in_flight_bytes <= s->batch_size)
+        rd_kafka_flush(s->rk, wait_ms > 0 ? wait_ms : 1);
+    else if (s->in_flight > 0 && !s->busy_topics && cdcd_now_ms() - s->last_report > NUDGE_MS)
+        rd_kafka_flush(s->rk, 1);
+    else
+        rd_kafka_poll(s->rk, wait_ms);
+    if (s->in_flight < before || (!s->in_flight && s->tx != KAFKA_TX_COMMITTING)) {
+        s->last_report = cdcd_now_ms();
+        s->all_down = false;
+    }
+    rd_kafka_resp_err_t code = rd_kafka_fatal_error(s->rk, text, sizeof text);
+    if (code && is_fencing(code))
+        return fenced(s, err);
+    if (s->fault_set)
+        return fault(s, err);
+    if (code)
+        return kafka_fail(s, err, code, text, "the producer cannot go on");
+    return CDCD_OK;
+}
+
+/* ---- exactly once ---- */
+
+static enum cdcd_rc open_for_position(struct cdcd_sink *s, struct cdcd_error *err)
+{
+    rd_kafka_error_t *e = rd_kafka_begin_transaction(s->rk);
+    if (e)
+        return kafka_error(s, e, "beginning a transaction", err);
+    s->tx = KAFKA_TX_OPEN;
+    s->tx_position = false;
+    return CDCD_OK;
+}
+
+static void committed(struct cdcd_sink *s)
+{
+    s->tx = KAFKA_TX_NONE;
+    s->tx_closing = s->tx_position = false;
+    s->tx_bytes = 0;
+    s->last_report = cdcd_now_ms();
+    s->all_down = false;
+    s->counters.commits++;
+    kafka_durable(s, s->commit_seq);
+}
+
+/* One step towards the commit. The outcome is known only when the call says so: until then it
+ * is repeated, however long that takes. */
+static enum cdcd_rc commit_step(struct cdcd_sink *s, struct cdcd_error *err)
+{
+    if (s->tx == KAFKA_TX_NONE && open_for_position(s, err) != CDCD_OK)
+        return CDCD_ERROR;
+    if (s->tx == KAFKA_TX_OPEN && s->state_new && !s->tx_position) {
+        enum cdcd_rc rc = kafka_position_produce(s, err);
+        if (rc != CDCD_OK)
+            return rc == CDCD_AGAIN ? kafka_serve(s, 5, false, err) : CDCD_ERROR;
+        s->tx_position = true;
+        s->state_new = false;
+    }
+    if (s->tx == KAFKA_TX_OPEN) {
+        s->tx = KAFKA_TX_COMMITTING;
+        s->commit_seq = s->submitted;
+    }
+    rd_kafka_error_t *e = rd_kafka_commit_transaction(s->rk, COMMIT_SLICE_MS);
+    if (!e) {
+        committed(s);
+        return CDCD_OK;
+    }
+    if (!rd_kafka_error_is_retriable(e) || s->fault_set)
+        return kafka_error(s, e, "committing the transaction", err);
+    rd_kafka_error_destroy(e);
+    return kafka_serve(s, 0, false, err);
+}
+
+/* Between transactions: settings that need a new producer, the end of the careful mode. */
+static enum cdcd_rc between(struct cdcd_sink *s, struct cdcd_error *err)
+{
+    if (s->careful && cdcd_now_ms() - s->careful_since > CAREFUL_MS && !s->nrefusals) {
+        s->careful = false;
+        s->restart_wanted = true;
+    }
+    if (!s->restart_wanted || s->in_flight > 0)
+        return CDCD_OK;
+    return kafka_producer_restart(s, err);
+}
+
+static enum cdcd_rc settle_exactly(struct cdcd_sink *s, bool more, bool flush,
+                                   struct cdcd_error *err)
+{
+    if (s->tx == KAFKA_TX_COMMITTING)
+        return commit_step(s, err);
+    if (s->begun)
+        return CDCD_OK; /* a transaction ends between batches */
+    if (s->tx == KAFKA_TX_NONE && !s->state_new) {
+        kafka_durable(s, s->submitted);
+        return between(s, err);
+    }
+    /* A source that has nothing more may be waiting for the batches that are in flight. They
+     * must be delivered before a commit anyway. */
+    bool waiting = more || s->first || s->in_flight_bytes > s->batch_size;
+    bool due = flush || !waiting || s->tx_closing ||
+               cdcd_now_ms() - s->tx_since >= s->config->transaction_ms ||
+               s->tx_bytes >= (size_t)s->config->transaction_bytes;
+    if (!due)
+        return CDCD_OK;
+    /* With more to come, all but the last set drains while the pipeline goes on encoding. */
+    s->tx_closing = true;
+    if (!flush && s->in_flight_bytes > s->batch_size)
+        return CDCD_OK;
+    if (commit_step(s, err) != CDCD_OK)
+        return CDCD_ERROR;
+    return s->tx == KAFKA_TX_NONE ? between(s, err) : CDCD_OK;
+}
+
+enum cdcd_rc kafka_claim(struct cdcd_sink *s, struct cdcd_error *err)
+{
+    int64_t give_up = cdcd_now_ms() + BEGIN_MS;
+    s->state_new = true;
+    do {
+        if (commit_step(s, err) != CDCD_OK)
+            return CDCD_ERROR;
+    } while (s->tx != KAFKA_TX_NONE && cdcd_now_ms() < give_up);
+    return s->tx == KAFKA_TX_NONE ? CDCD_OK : kafka_unreachable(s, err);
+}
+
+/* ---- at least once, at most once ---- */
+
+static enum cdcd_rc send_position(struct cdcd_sink *s, uint64_t seq, struct cdcd_error *err)
+{
+    enum cdcd_rc rc = kafka_position_produce(s, err);
+    if (rc == CDCD_AGAIN)
+        return CDCD_OK;
+    if (rc != CDCD_OK)
+        return rc;
+    s->position_in_flight = true;
+    s->position_seq = seq;
+    s->position_at = cdcd_now_ms();
+    s->state_new = false;
+    return CDCD_OK;
+}
+
+static enum cdcd_rc settle_least(struct cdcd_sink *s, bool more, bool flush,
+                                 struct cdcd_error *err)
+{
+    uint64_t seq = s->tracker.prefix;
+    kafka_marks_take(s, seq);
+    if (s->position_in_flight)
+        return CDCD_OK;
+    if (!s->state_new) {
+        kafka_durable(s, seq);
+        return between(s, err);
+    }
+    if (!flush && more && cdcd_now_ms() - s->position_at < POSITION_MS)
+        return CDCD_OK;
+    return send_position(s, seq, err);
+}
+
+static enum cdcd_rc settle_most(struct cdcd_sink *s, struct cdcd_error *err)
+{
+    if (s->position_in_flight || s->gate == s->taken)
+        return CDCD_OK;
+    kafka_marks_take(s, s->taken);
+    if (s->state_new)
+        return send_position(s, s->taken, err);
+    s->gate = s->taken;
+    kafka_durable(s, s->taken);
+    return CDCD_OK;
+}
+
+enum cdcd_rc kafka_settle(struct cdcd_sink *s, bool more, bool flush, struct cdcd_error *err)
+{
+    switch (s->config->delivery) {
+    case CDCD_EXACTLY_ONCE:
+        return settle_exactly(s, more, flush, err);
+    case CDCD_AT_LEAST_ONCE:
+        return settle_least(s, more, flush, err);
+    default:
+        return settle_most(s, err);
+    }
+}
