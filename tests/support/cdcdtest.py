@@ -162,9 +162,9 @@ class Cdcd:
 
     def start(self, command="run", *args, stdout=None):
         self.write_config()
-        self.log = open(self.log_path, "ab")
-        self.process = subprocess.Popen([CDCD, command, "-c", self.path, *args], stderr=self.log,
-                                        stdout=stdout or subprocess.DEVNULL)
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen([CDCD, command, "-c", self.path, *args], stderr=log,
+                                            stdout=stdout or subprocess.DEVNULL)
         return self
 
     def run(self, command, *args, check=True, timeout=120):
