@@ -239,7 +239,8 @@ static enum cdcd_rc connect_error(PGconn *c, const char *kind, struct cdcd_error
     } else {
         bool config = strstr(text, "could not translate host name") &&
                       !strstr(text, "Temporary failure");
-        if (strstr(text, "no password supplied") || strstr(text, "does not support SSL"))
+        if (strstr(text, "no password supplied") || strstr(text, "does not support SSL") ||
+            strncmp(text, "invalid ", 8) == 0)
             config = true;
         cdcd_error_set(err, config ? CDCD_ERR_CONFIG : CDCD_ERR_RETRY, "%s: %s", what, text);
     }

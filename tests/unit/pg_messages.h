@@ -123,8 +123,9 @@ static inline struct cdcd_slice msg_begin_prepare(struct msg *m, uint32_t xid, p
     puts0(m, gid);
     return msg_slice(m);
 }
-static inline struct cdcd_slice msg_rollback_prepared(struct msg *m, uint32_t xid, pg_lsn prepare_end,
-                                                      pg_lsn end, const char *gid)
+static inline struct cdcd_slice msg_rollback_prepared(struct msg *m, uint32_t xid,
+                                                      pg_lsn prepare_end, pg_lsn end,
+                                                      const char *gid)
 {
     begin_msg(m, 'r', 0);
     put8(m, 0);

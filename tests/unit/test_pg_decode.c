@@ -135,9 +135,9 @@ static void fields(void **state)
     assert_int_equal(out.lsn, 100);
     assert_int_equal(out.end_lsn, 110);
 
-    assert_int_equal(pg_decode(&d, msg_relation(&m, 3, 7, "t", 'f', "*a:23 b:25"), 0, true, &out,
-                               NULL),
-                     CDCD_OK);
+    assert_int_equal(
+        pg_decode(&d, msg_relation(&m, 3, 7, "t", 'f', "*a:23 b:25"), 0, true, &out, NULL),
+        CDCD_OK);
     assert_int_equal(out.xid, 3);
     assert_int_equal(out.relation.oid, 7);
     assert_int_equal(out.relation.nattrs, 2);
@@ -162,7 +162,8 @@ static void fields(void **state)
     assert_int_equal(pg_message_relation(&out, 1), 9);
 
     assert_int_equal(
-        pg_decode(&d, msg_rollback_prepared(&m, 5, 110, 130, "g'1"), 0, false, &out, NULL), CDCD_OK);
+        pg_decode(&d, msg_rollback_prepared(&m, 5, 110, 130, "g'1"), 0, false, &out, NULL),
+        CDCD_OK);
     assert_int_equal(out.lsn, 110);
     assert_int_equal(out.end_lsn, 130);
     assert_int_equal(out.ts_us, 2 + PG_EPOCH_US);
@@ -193,7 +194,8 @@ static void hostile(void **state)
         {"attributes that are not there", "too early", BYTES("R\0\0\0\1s\0t\0d\377\377\0")},
         {"unknown identity", "replica identity", BYTES("R\0\0\0\1s\0t\0q\0\0")},
         {"string without an end", "too early", BYTES("O\0\0\0\0\0\0\0\1node")},
-        {"message longer than it is", "too early", BYTES("M\1\0\0\0\0\0\0\0\1p\0\177\377\377\377z")},
+        {"message longer than it is", "too early",
+         BYTES("M\1\0\0\0\0\0\0\0\1p\0\177\377\377\377z")},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct pg_message out;
@@ -219,9 +221,9 @@ static struct pg_table *table(char replident, const char *columns)
     struct msg raw;
     struct pg_table *t = NULL;
     struct cdcd_error err = {0};
-    assert_int_equal(pg_decode(&d, msg_relation(&raw, 0, 7, "t", replident, columns), 0, false, &m,
-                               &err),
-                     CDCD_OK);
+    assert_int_equal(
+        pg_decode(&d, msg_relation(&raw, 0, 7, "t", replident, columns), 0, false, &m, &err),
+        CDCD_OK);
     assert_int_equal(pg_table_build(&m.relation, "db", NULL, types, NULL, &t, &err), CDCD_OK);
     pg_decoder_free(&d);
     return t;
@@ -290,10 +292,11 @@ static void tuples(void **state)
         struct msg m;
         struct cdcd_event *e;
         struct cdcd_error err = {0};
-        struct cdcd_slice raw =
-            cases[i].type == 'I'   ? msg_insert(&m, 0, 7, cases[i].new)
-            : cases[i].type == 'U' ? msg_update(&m, 0, 7, cases[i].kind, cases[i].old, cases[i].new)
-                                   : msg_delete(&m, 0, 7, cases[i].kind, cases[i].old);
+        struct cdcd_slice raw = cases[i].type == 'I' ? msg_insert(&m, 0, 7, cases[i].new)
+                                : cases[i].type == 'U'
+                                    ? msg_update(&m, 0, 7, cases[i].kind, cases[i].old,
+                                                 cases[i].new)
+                                    : msg_delete(&m, 0, 7, cases[i].kind, cases[i].old);
         if (row(t, raw, b, &e, &err) != CDCD_OK)
             fail_msg("%s: %s", cases[i].what, err.text);
         assert_ptr_equal(b->last_event, e);

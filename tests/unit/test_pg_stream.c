@@ -112,7 +112,9 @@ static char *line_of(const struct cdcd_event *e)
         cdcd_buf_addf(&out, " %s", e->schema->table);
     add_cells(&out, "before", e->before, e->schema ? e->schema->ncolumns : 0);
     add_cells(&out, "after", e->after,
-              e->op == CDCD_OP_MESSAGE ? 2 : e->schema ? e->schema->ncolumns : 0);
+              e->op == CDCD_OP_MESSAGE ? 2
+              : e->schema              ? e->schema->ncolumns
+                                       : 0);
     if (e->source[PG_SRC_ORIGIN].kind == CDCD_C_TEXT)
         cdcd_buf_addf(&out, " origin=%.*s", (int)e->source[PG_SRC_ORIGIN].len,
                       e->source[PG_SRC_ORIGIN].ptr);
@@ -437,7 +439,10 @@ static void prepared(void **state)
     static const char *const want[] = {
         "150.1 c t after=3|plain seq=[null,\"151\"]",
         "200.1 c t after=1|held seq=[\"160\",\"101\"]",
-        "260.1 c t after=5|streamed seq=[\"210\",\"171\"]",
+        "240.1 c t after=8|9|new shape seq=[\"210\",\"236\"]",
+        "260.1 c t after=5|streamed seq=[\"250\",\"171\"]",
+        "300.1 c t after=2|old shape seq=[\"270\",\"126\"]",
+        "310.1 c t after=4|5|new shape seq=[\"305\",\"311\"]",
         NULL,
     };
     struct log l = {.n = 0};
@@ -449,7 +454,7 @@ static void prepared(void **state)
     add(&l, 120, 110, msg_prepared(&m, 'P', 10, 110, 120, "it's"));
     /* the server takes t for known */
     add(&l, 125, 130, msg_begin_prepare(&m, 11, 130, 140, "g2"));
-    add(&l, 126, 130, msg_insert(&m, 0, 7, "2|rolled back"));
+    add(&l, 126, 130, msg_insert(&m, 0, 7, "2|old shape"));
     add(&l, 140, 130, msg_prepared(&m, 'P', 11, 130, 140, "g2"));
     add(&l, 150, 150, msg_begin(&m, 150, 12));
     add(&l, 151, 150, msg_insert(&m, 0, 7, "3|plain"));
@@ -460,8 +465,20 @@ static void prepared(void **state)
     add(&l, 171, 180, msg_stream_stop(&m));
     add(&l, 190, 180, msg_prepared(&m, 'p', 13, 180, 190, "big"));
     add(&l, 210, 200, msg_prepared(&m, 'K', 10, 200, 210, "it's"));
-    add(&l, 230, 220, msg_rollback_prepared(&m, 11, 140, 230, "g2"));
+    add(&l, 225, 220, msg_begin_prepare(&m, 14, 215, 220, "g4"));
+    add(&l, 226, 220, msg_insert(&m, 0, 7, "6|rolled back"));
+    add(&l, 230, 220, msg_prepared(&m, 'P', 14, 215, 220, "g4"));
+    add(&l, 233, 220, msg_rollback_prepared(&m, 14, 220, 233, "g4"));
+    /* another shape before the one prepared under the old is committed */
+    add(&l, 235, 240, msg_begin(&m, 240, 15));
+    add(&l, 235, ALWAYS, msg_relation(&m, 0, 7, "t", 'd', "*a:23 z:23 b:25"));
+    add(&l, 236, 240, msg_insert(&m, 0, 7, "8|9|new shape"));
+    add(&l, 250, 240, msg_commit(&m, 240, 250));
     add(&l, 270, 260, msg_prepared(&m, 'K', 13, 260, 270, "big"));
+    add(&l, 305, 300, msg_prepared(&m, 'K', 11, 300, 305, "g2"));
+    add(&l, 310, 310, msg_begin(&m, 310, 16));
+    add(&l, 311, 310, msg_insert(&m, 0, 7, "4|5|new shape"));
+    add(&l, 320, 310, msg_commit(&m, 310, 320));
     expect_lines(&l, want);
 
     /* the slot is never confirmed beyond what it would not send again */
@@ -477,11 +494,13 @@ static void prepared(void **state)
         pg_stream_position(r.st, &p);
         if (i >= 3 && i < 15)
             assert_int_equal(p.lsn, 110);
+        if (i >= 15 && i < 24)
+            assert_int_equal(p.lsn, 130);
         if (i == 9)
             assert_int_equal(p.done, 160);
     }
-    assert_int_equal(p.lsn, 270);
-    assert_int_equal(p.done, 270);
+    assert_int_equal(p.lsn, 320);
+    assert_int_equal(p.done, 320);
     close_run(&r);
     free_log(&l);
 }
@@ -503,6 +522,7 @@ static void prepared_resumes(void **state)
     add(&l, 151, 150, msg_insert(&m, 0, 7, "3|b"));
     add(&l, 152, 150, msg_insert(&m, 0, 7, "4|b"));
     add(&l, 160, 150, msg_commit(&m, 150, 160));
+    add(&l, 170, 165, msg_logical(&m, 0, false, 170, "p", "alone"));
     add(&l, 210, 200, msg_prepared(&m, 'K', 10, 200, 210, "a"));
     add(&l, 220, 220, msg_begin_prepare(&m, 20, 220, 230, "a"));
     add(&l, 220, 220, msg_relation(&m, 0, 7, "t", 'd', AB));
@@ -516,9 +536,9 @@ static void prepared_resumes(void **state)
     struct run r;
     struct cdcd_error err = {0};
     open_run(&r, "{\"lsn\":\"0/64\"}");
-    assert_int_equal(pg_stream_feed(r.st, 210, 0, msg_prepared(&m, 'K', 5, 200, 210, "lost"), r.b,
-                                    &err),
-                     CDCD_ERROR);
+    assert_int_equal(
+        pg_stream_feed(r.st, 210, 0, msg_prepared(&m, 'K', 5, 200, 210, "lost"), r.b, &err),
+        CDCD_ERROR);
     assert_int_equal(err.class, CDCD_ERR_LOSS);
     assert_non_null(strstr(err.text, "lost"));
     close_run(&r);
@@ -620,7 +640,8 @@ static void out_of_order(void **state)
             if (where == IN_BLOCK)
                 rc = pg_stream_feed(r.st, 90, 0, msg_stream_start(&m, 1, true), r.b, &err);
             if (where == IN_PREPARE)
-                rc = pg_stream_feed(r.st, 90, 0, msg_begin_prepare(&m, 1, 100, 110, "g"), r.b, &err);
+                rc = pg_stream_feed(r.st, 90, 0, msg_begin_prepare(&m, 1, 100, 110, "g"), r.b,
+                                    &err);
             assert_int_equal(rc, CDCD_OK);
             const uint32_t oid = 7;
             struct cdcd_slice raw = {NULL, 0};
@@ -668,8 +689,8 @@ static void error_leaves_no_trace(void **state)
     env.max_event_bytes = 100;
     open_run(&r, "{\"lsn\":\"0/1\"}");
     assert_int_equal(pg_stream_feed(r.st, 90, 0, msg_begin(&m, 100, 1), r.b, &err), CDCD_OK);
-    assert_int_equal(
-        pg_stream_feed(r.st, 90, 0, msg_relation(&m, 0, 7, "t", 'd', AB), r.b, &err), CDCD_OK);
+    assert_int_equal(pg_stream_feed(r.st, 90, 0, msg_relation(&m, 0, 7, "t", 'd', AB), r.b, &err),
+                     CDCD_OK);
     assert_int_equal(pg_stream_feed(r.st, 91, 0, msg_insert(&m, 0, 7, "no number|x"), r.b, &err),
                      CDCD_ERROR);
     assert_int_equal(err.class, CDCD_ERR_DATA);
@@ -735,16 +756,11 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain),
-        cmocka_unit_test(filters),
-        cmocka_unit_test(streamed),
-        cmocka_unit_test(relations_in_spools),
-        cmocka_unit_test(prepared),
-        cmocka_unit_test(prepared_resumes),
-        cmocka_unit_test(barrier),
-        cmocka_unit_test(keepalives),
-        cmocka_unit_test(out_of_order),
-        cmocka_unit_test(error_leaves_no_trace),
+        cmocka_unit_test(plain),        cmocka_unit_test(filters),
+        cmocka_unit_test(streamed),     cmocka_unit_test(relations_in_spools),
+        cmocka_unit_test(prepared),     cmocka_unit_test(prepared_resumes),
+        cmocka_unit_test(barrier),      cmocka_unit_test(keepalives),
+        cmocka_unit_test(out_of_order), cmocka_unit_test(error_leaves_no_trace),
         cmocka_unit_test(spill_limit),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
