@@ -197,28 +197,18 @@ static void print_type(const struct cdcd_option *o)
     case CDCD_OPT_STR:
         fputs(o->flags & CDCD_OPT_REGEX ? "regular expression" : "string", stdout);
         break;
-    case CDCD_OPT_INT:
-        print_range(o, "integer");
-        break;
-    case CDCD_OPT_BOOL:
-        fputs("true or false", stdout);
-        break;
+    case CDCD_OPT_INT: print_range(o, "integer"); break;
+    case CDCD_OPT_BOOL: fputs("true or false", stdout); break;
     case CDCD_OPT_ENUM:
         for (size_t i = 0; o->values[i]; i++)
             printf("%s`%s`", i ? ", " : "", o->values[i]);
         break;
-    case CDCD_OPT_SIZE:
-        fputs("size", stdout);
-        break;
-    case CDCD_OPT_DURATION:
-        fputs("duration", stdout);
-        break;
+    case CDCD_OPT_SIZE: fputs("size", stdout); break;
+    case CDCD_OPT_DURATION: fputs("duration", stdout); break;
     case CDCD_OPT_LIST:
         fputs(o->flags & CDCD_OPT_REGEX ? "list of regular expressions" : "list", stdout);
         break;
-    case CDCD_OPT_MAP:
-        fputs("map", stdout);
-        break;
+    case CDCD_OPT_MAP: fputs("map", stdout); break;
     }
 }
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CONFIG_FILE_MAX (4u << 20)
+#define CONFIG_FILE_MAX   (4u << 20)
 #define DEFAULT_STATE_DIR "/var/lib/cdcd"
 
 static const char *const snapshot_modes[] = {"initial", "always",      "initial_only",
@@ -20,47 +20,87 @@ static const char *const log_levels[] = {"debug", "info", "warn", "error", NULL}
 #define AT(member) offsetof(struct cdcd_config, member)
 
 const struct cdcd_option cdcd_config_options[] = {
-    {.name = "name", .type = CDCD_OPT_STR, .offset = AT(name),
+    {.name = "name",
+     .type = CDCD_OPT_STR,
+     .offset = AT(name),
      .flags = CDCD_OPT_REQUIRED | CDCD_OPT_SAMPLE,
      .doc = "The pipeline's name, unique among those that write to the same sink: the sink keeps "
             "the position under it. Letters, digits, dot, underscore and hyphen.",
      .sample = "shop"},
-    {.name = "topic.prefix", .type = CDCD_OPT_STR, .offset = AT(topic_prefix),
+    {.name = "topic.prefix",
+     .type = CDCD_OPT_STR,
+     .offset = AT(topic_prefix),
      .flags = CDCD_OPT_SAMPLE,
      .doc = "First part of every topic's name, as in PREFIX.SCHEMA.TABLE. Default: the name.",
      .sample = "shop"},
-    {.name = "snapshot.mode", .type = CDCD_OPT_ENUM, .offset = AT(snapshot_mode),
-     .default_ = "initial", .values = snapshot_modes, .flags = CDCD_OPT_SAMPLE,
+    {.name = "snapshot.mode",
+     .type = CDCD_OPT_ENUM,
+     .offset = AT(snapshot_mode),
+     .default_ = "initial",
+     .values = snapshot_modes,
+     .flags = CDCD_OPT_SAMPLE,
      .doc = "initial: a snapshot of the tables if the sink holds no position yet, then changes. "
             "always: a snapshot at every start. initial_only: stop after it. no_data: changes "
             "only. when_needed: also when the source no longer has the position's log."},
-    {.name = "snapshot.workers", .type = CDCD_OPT_INT, .offset = AT(snapshot_workers),
-     .default_ = "2", .min = 1, .max = 16, .flags = CDCD_OPT_SAMPLE,
+    {.name = "snapshot.workers",
+     .type = CDCD_OPT_INT,
+     .offset = AT(snapshot_workers),
+     .default_ = "2",
+     .min = 1,
+     .max = 16,
+     .flags = CDCD_OPT_SAMPLE,
      .doc = "Connections that read the snapshot in parallel, also within one table."},
-    {.name = "state.dir", .type = CDCD_OPT_STR, .offset = AT(state_dir),
+    {.name = "state.dir",
+     .type = CDCD_OPT_STR,
+     .offset = AT(state_dir),
      .doc = "Folder for transactions that are too large for memory, until their commit; nothing "
             "in it has to outlive the process. Default: " DEFAULT_STATE_DIR
             " if it is writable, else a folder under $TMPDIR."},
-    {.name = "log.format", .type = CDCD_OPT_ENUM, .offset = AT(log_format), .default_ = "text",
-     .values = log_formats, .doc = "Log lines on standard error, for people or for machines."},
-    {.name = "log.level", .type = CDCD_OPT_ENUM, .offset = AT(log_level), .default_ = "info",
-     .values = log_levels, .doc = "The least important messages that are logged."},
-    {.name = "http.listen", .type = CDCD_OPT_STR, .offset = AT(http_listen),
+    {.name = "log.format",
+     .type = CDCD_OPT_ENUM,
+     .offset = AT(log_format),
+     .default_ = "text",
+     .values = log_formats,
+     .doc = "Log lines on standard error, for people or for machines."},
+    {.name = "log.level",
+     .type = CDCD_OPT_ENUM,
+     .offset = AT(log_level),
+     .default_ = "info",
+     .values = log_levels,
+     .doc = "The least important messages that are logged."},
+    {.name = "http.listen",
+     .type = CDCD_OPT_STR,
+     .offset = AT(http_listen),
      .doc = "Address and port for status and metrics. Default: none.",
      .sample = "127.0.0.1:8083"},
-    {.name = "max.event.bytes", .type = CDCD_OPT_SIZE, .offset = AT(max_event_bytes),
-     .default_ = "256MB", .min = 1024, .max = INT64_C(1) << 30,
+    {.name = "max.event.bytes",
+     .type = CDCD_OPT_SIZE,
+     .offset = AT(max_event_bytes),
+     .default_ = "256MB",
+     .min = 1024,
+     .max = INT64_C(1) << 30,
      .doc = "A change larger than this is an error instead of more memory."},
-    {.name = "batches", .type = CDCD_OPT_INT, .offset = AT(batches), .default_ = "24", .min = 4,
+    {.name = "batches",
+     .type = CDCD_OPT_INT,
+     .offset = AT(batches),
+     .default_ = "24",
+     .min = 4,
      .max = 1024,
      .doc = "Batches that go round between source and sink. This bounds the memory: an ordinary "
             "batch takes 1 to 1.5 MB."},
-    {.name = "errors.max.retries", .type = CDCD_OPT_INT, .offset = AT(max_retries),
-     .default_ = "-1", .min = -1,
+    {.name = "errors.max.retries",
+     .type = CDCD_OPT_INT,
+     .offset = AT(max_retries),
+     .default_ = "-1",
+     .min = -1,
      .doc = "How often in a row a lost connection is tried again before the process ends; -1: for "
             "ever."},
-    {.name = "errors.retry.delay.max.ms", .type = CDCD_OPT_DURATION,
-     .offset = AT(retry_delay_max_ms), .default_ = "10s", .min = 100, .max = 3600000,
+    {.name = "errors.retry.delay.max.ms",
+     .type = CDCD_OPT_DURATION,
+     .offset = AT(retry_delay_max_ms),
+     .default_ = "10s",
+     .min = 100,
+     .max = 3600000,
      .doc = "The longest pause between two tries; the first ones are shorter."},
     {0},
 };
@@ -96,15 +136,18 @@ static enum cdcd_rc find_sub_section(const struct cdcd_settings *s, const char *
                 continue;
             free(*name);
             *name = NULL;
-            return cdcd_settings_error(s, it, err, "expected a section named after the plugin, "
-                                       "such as `%s: {%s: {...}}`", section,
-                                       *section == 'f' ? "debezium" : "postgres");
+            return cdcd_settings_error(s, it, err,
+                                       "expected a section named after the plugin, "
+                                       "such as `%s: {%s: {...}}`",
+                                       section, *section == 'f' ? "debezium" : "postgres");
         }
         const char *sub = it->path + n + 1;
         size_t len = strcspn(sub, ".");
         if (*name && (strlen(*name) != len || memcmp(*name, sub, len) != 0)) {
-            cdcd_settings_error(s, it, err, "there is a section %s.%s already (line %zu); a "
-                                "pipeline has one %s", section, *name, (*at)->line, section);
+            cdcd_settings_error(s, it, err,
+                                "there is a section %s.%s already (line %zu); a "
+                                "pipeline has one %s",
+                                section, *name, (*at)->line, section);
             free(*name);
             *name = NULL;
             return CDCD_ERROR;
@@ -133,7 +176,8 @@ static enum cdcd_rc check_is_map(const struct cdcd_settings *s, const char *path
     const struct cdcd_setting *at = find_setting(s, path);
     if (!at || at->kind == CDCD_SETTING_EMPTY)
         return CDCD_OK;
-    return cdcd_settings_error(s, at, err, "expected keys with values: a section is named after "
+    return cdcd_settings_error(s, at, err,
+                               "expected keys with values: a section is named after "
                                "its plugin, such as `source: {postgres: {url: ...}}`");
 }
 
@@ -148,10 +192,11 @@ static enum cdcd_rc apply_plugin(const struct cdcd_settings *s, const char *sect
     if (rc != CDCD_OK)
         return rc;
     if (!name)
-        return cdcd_settings_error(s, NULL, err, "%s: is required: a section named after the "
-                                   "plugin, such as `%s`", section,
-                                   is_source ? "source: {postgres: {url: ...}}"
-                                             : "sink: {file: {path: \"-\"}}");
+        return cdcd_settings_error(
+            s, NULL, err,
+            "%s: is required: a section named after the "
+            "plugin, such as `%s`",
+            section, is_source ? "source: {postgres: {url: ...}}" : "sink: {file: {path: \"-\"}}");
     prefix = cdcd_xasprintf("%s.%s", section, name);
     if ((rc = check_is_map(s, prefix, err)) != CDCD_OK)
         goto out;
@@ -193,8 +238,7 @@ static enum cdcd_rc apply_format(const struct cdcd_settings *s, struct cdcd_conf
     if (rc != CDCD_OK)
         return rc;
     if (name && strcmp(name, "debezium") != 0)
-        rc = cdcd_settings_error(s, at, err, "there is no format \"%s\"; there is: debezium",
-                                 name);
+        rc = cdcd_settings_error(s, at, err, "there is no format \"%s\"; there is: debezium", name);
     else if (name)
         rc = check_is_map(s, "format.debezium", err);
     free(name);
@@ -212,8 +256,10 @@ static enum cdcd_rc check_name(const struct cdcd_settings *s, const char *path, 
                                   "._-";
     if (*value && strspn(value, letters) == strlen(value) && strlen(value) <= 200)
         return CDCD_OK;
-    return cdcd_settings_error(s, find_setting(s, path), err, "expected 1 to 200 letters, digits, dots, underscores "
-                               "or hyphens, not \"%s\"", value);
+    return cdcd_settings_error(s, find_setting(s, path), err,
+                               "expected 1 to 200 letters, digits, dots, underscores "
+                               "or hyphens, not \"%s\"",
+                               value);
 }
 
 static bool usable_folder(const char *path)
@@ -230,12 +276,16 @@ static enum cdcd_rc temporary_state_dir(struct cdcd_config *c, struct cdcd_error
     c->state_dir = cdcd_xasprintf("%s/cdcd-%lu", tmp && *tmp ? tmp : "/tmp",
                                   (unsigned long)geteuid());
     if (mkdir(c->state_dir, 0700) != 0 && errno != EEXIST)
-        return cdcd_error_set(err, CDCD_ERR_CONFIG, "cannot make the folder %s for large "
-                              "transactions: %s; set state.dir", c->state_dir, strerror(errno));
+        return cdcd_error_set(err, CDCD_ERR_CONFIG,
+                              "cannot make the folder %s for large "
+                              "transactions: %s; set state.dir",
+                              c->state_dir, strerror(errno));
     if (lstat(c->state_dir, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
         (st.st_mode & 022))
-        return cdcd_error_set(err, CDCD_ERR_CONFIG, "%s is no folder of this user alone; set "
-                              "state.dir", c->state_dir);
+        return cdcd_error_set(err, CDCD_ERR_CONFIG,
+                              "%s is no folder of this user alone; set "
+                              "state.dir",
+                              c->state_dir);
     return CDCD_OK;
 }
 

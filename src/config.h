@@ -24,10 +24,10 @@ struct cdcd_config {
     char *topic_prefix;
     int snapshot_mode; /* enum cdcd_snapshot_mode */
     int64_t snapshot_workers;
-    char *state_dir; /* exists and is writable */
-    int log_format; /* index of "text", "json" */
-    bool log_json;  /* the same */
-    int log_level;  /* enum cdcd_log_level */
+    char *state_dir;   /* exists and is writable */
+    int log_format;    /* index of "text", "json" */
+    bool log_json;     /* the same */
+    int log_level;     /* enum cdcd_log_level */
     char *http_listen; /* or NULL */
     int64_t max_event_bytes;
     int64_t batches;
@@ -36,7 +36,7 @@ struct cdcd_config {
 
     struct cdcd_debezium_config format;
     const struct cdcd_plugin *source_plugin, *sink_plugin; /* never unloaded */
-    void *source_config, *sink_config; /* owned; the plugins' own structs */
+    void *source_config, *sink_config;                     /* owned; the plugins' own structs */
 };
 
 /* The top-level options; offsets are in struct cdcd_config. */
@@ -51,8 +51,7 @@ CDCD_MUSTCHECK enum cdcd_rc cdcd_config_parse(const char *name, const char *text
 /* From "key=value" strings with full keys ("source.postgres.url=..."); lists are comma-separated.
  * Values are taken as they are: nothing in them is expanded. */
 CDCD_MUSTCHECK enum cdcd_rc cdcd_config_from_args(const char *const *pairs, size_t n,
-                                                  struct cdcd_config **out,
-                                                  struct cdcd_error *err);
+                                                  struct cdcd_config **out, struct cdcd_error *err);
 void cdcd_config_free(struct cdcd_config *c); /* NULL is fine */
 
 #endif

@@ -42,18 +42,12 @@ enum cdcd_rc cdcd_error_context(struct cdcd_error *err, const char *fmt, ...)
 const char *cdcd_error_class_name(enum cdcd_error_class class)
 {
     switch (class) {
-    case CDCD_ERR_NONE:
-        return "none";
-    case CDCD_ERR_RETRY:
-        return "retry";
-    case CDCD_ERR_DATA:
-        return "data";
-    case CDCD_ERR_CONFIG:
-        return "config";
-    case CDCD_ERR_LOSS:
-        return "loss";
-    case CDCD_ERR_FATAL:
-        return "fatal";
+    case CDCD_ERR_NONE: return "none";
+    case CDCD_ERR_RETRY: return "retry";
+    case CDCD_ERR_DATA: return "data";
+    case CDCD_ERR_CONFIG: return "config";
+    case CDCD_ERR_LOSS: return "loss";
+    case CDCD_ERR_FATAL: return "fatal";
     }
     return "unknown";
 }
@@ -61,13 +55,9 @@ const char *cdcd_error_class_name(enum cdcd_error_class class)
 int cdcd_error_exit_code(enum cdcd_error_class class)
 {
     switch (class) {
-    case CDCD_ERR_NONE:
-        return 0;
-    case CDCD_ERR_CONFIG:
-        return 2;
-    case CDCD_ERR_LOSS:
-        return 3;
-    default:
-        return 1;
+    case CDCD_ERR_NONE: return 0;
+    case CDCD_ERR_CONFIG: return 2;
+    case CDCD_ERR_LOSS: return 3;
+    default: return 1;
     }
 }

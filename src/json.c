@@ -15,17 +15,87 @@ static const char hex_digits[] = "0123456789ABCDEF";
 
 /* 0: as it is; 1: \u00XX; 2: above ASCII; else the letter of the short escape. */
 static const uint8_t byte_class[256] = {
-    1, 1, 1, 1, 1, 1, 1, 1, 'b', 't', 'n', 1, 'f', 'r', 1, 1, /* 00 */
-    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, /* 10 */
+    1,           1,
+    1,           1,
+    1,           1,
+    1,           1,
+    'b',         't',
+    'n',         1,
+    'f',         'r',
+    1,           1, /* 00 */
+    1,           1,
+    1,           1,
+    1,           1,
+    1,           1,
+    1,           1,
+    1,           1,
+    1,           1,
+    1,           1, /* 10 */
     ['"'] = '"', ['\\'] = '\\',
-    [0x80] = 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, /* 80 */
-    2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, /* 90 */
-    2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, /* a0 */
-    2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, /* b0 */
-    2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, /* c0 */
-    2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, /* d0 */
-    2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, /* e0 */
-    2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, /* f0 */
+    [0x80] = 2,  2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2, /* 80 */
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2, /* 90 */
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2, /* a0 */
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2, /* b0 */
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2, /* c0 */
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2, /* d0 */
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2, /* e0 */
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2,
+    2,           2, /* f0 */
 };
 
 /* Copies the plain bytes at s to d and returns their number. Up to RUN bytes more than
@@ -40,9 +110,9 @@ static inline size_t copy_plain(char *d, const uint8_t *s, size_t n)
         __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(s + i));
         _mm_storeu_si128((__m128i *)(void *)(d + i), v);
         /* A signed compare: below ' ' are the control characters and all above 0x7f. */
-        __m128i special = _mm_or_si128(_mm_cmplt_epi8(v, space),
-                                       _mm_or_si128(_mm_cmpeq_epi8(v, quote),
-                                                    _mm_cmpeq_epi8(v, backslash)));
+        __m128i special = _mm_or_si128(
+            _mm_cmplt_epi8(v, space),
+            _mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, backslash)));
         unsigned mask = (unsigned)_mm_movemask_epi8(special);
         if (mask)
             return i + (size_t)__builtin_ctz(mask);

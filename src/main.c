@@ -24,14 +24,16 @@ static void print_help(FILE *out)
     fputs("cdcd follows a database's changes and publishes them, each exactly once.\n\n"
           "usage: cdcd COMMAND [OPTION]...\n"
           "       cdcd -c FILE            the same as `cdcd run -c FILE`\n\n"
-          "Commands:\n", out);
+          "Commands:\n",
+          out);
     for (size_t i = 0; i < NCOMMANDS; i++)
         if (commands[i])
             fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     fputs("\n`cdcd COMMAND --help` tells more of one. `cdcd --version` prints the version.\n"
           "A first config: `cdcd config --sample postgres`.\n\n"
           "Exit codes: 0 done, 1 failed at run time, 2 bad usage or config, 3 stopped because\n"
-          "going on would lose data.\n", out);
+          "going on would lose data.\n",
+          out);
 }
 
 static const struct cdcd_command *find_command(const char *name)

@@ -164,13 +164,24 @@ struct unit {
 };
 
 static const struct unit size_units[] = {
-    {"", 1},         {"B", 1},         {"K", 1 << 10},   {"KB", 1 << 10},  {"KiB", 1 << 10},
-    {"M", 1 << 20},  {"MB", 1 << 20},  {"MiB", 1 << 20}, {"G", 1 << 30},   {"GB", 1 << 30},
-    {"GiB", 1 << 30}, {"T", INT64_C(1) << 40}, {"TB", INT64_C(1) << 40}, {NULL, 0},
+    {"", 1},
+    {"B", 1},
+    {"K", 1 << 10},
+    {"KB", 1 << 10},
+    {"KiB", 1 << 10},
+    {"M", 1 << 20},
+    {"MB", 1 << 20},
+    {"MiB", 1 << 20},
+    {"G", 1 << 30},
+    {"GB", 1 << 30},
+    {"GiB", 1 << 30},
+    {"T", INT64_C(1) << 40},
+    {"TB", INT64_C(1) << 40},
+    {NULL, 0},
 };
 static const struct unit duration_units[] = {
-    {"", 1},          {"ms", 1},         {"s", 1000},      {"m", 60000},
-    {"min", 60000},   {"h", 3600000},    {"d", 86400000},  {NULL, 0},
+    {"", 1},        {"ms", 1},      {"s", 1000},     {"m", 60000},
+    {"min", 60000}, {"h", 3600000}, {"d", 86400000}, {NULL, 0},
 };
 static const struct unit no_units[] = {{"", 1}, {NULL, 0}};
 
@@ -250,10 +261,10 @@ static enum cdcd_rc wrong(const struct apply *a, const struct cdcd_option *o, co
 
 static void format_number(char *out, size_t size, enum cdcd_option_type type, int64_t v)
 {
-    static const struct unit sizes[] = {{"GB", 1 << 30}, {"MB", 1 << 20}, {"KB", 1 << 10},
-                                        {NULL, 0}};
-    static const struct unit durations[] = {{"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1},
-                                            {NULL, 0}};
+    static const struct unit sizes[] = {
+        {"GB", 1 << 30}, {"MB", 1 << 20}, {"KB", 1 << 10}, {NULL, 0}};
+    static const struct unit durations[] = {
+        {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}, {NULL, 0}};
     const struct unit *u = type == CDCD_OPT_SIZE       ? sizes
                            : type == CDCD_OPT_DURATION ? durations
                                                        : no_units + 1;
@@ -295,8 +306,8 @@ static enum cdcd_rc apply_number(const struct apply *a, const struct cdcd_option
     return CDCD_OK;
 }
 
-static enum cdcd_rc apply_enum(const struct apply *a, const struct cdcd_option *o,
-                               const char *text, void *field)
+static enum cdcd_rc apply_enum(const struct apply *a, const struct cdcd_option *o, const char *text,
+                               void *field)
 {
     struct cdcd_buf list;
     cdcd_buf_init(&list, 0);
@@ -347,8 +358,8 @@ static enum cdcd_rc finish_list(const struct apply *a, const struct cdcd_option 
     return CDCD_OK;
 }
 
-static enum cdcd_rc apply_text(const struct apply *a, const struct cdcd_option *o,
-                               const char *text, void *target)
+static enum cdcd_rc apply_text(const struct apply *a, const struct cdcd_option *o, const char *text,
+                               void *target)
 {
     void *field = (char *)target + o->offset;
     bool b;
@@ -366,16 +377,14 @@ static enum cdcd_rc apply_text(const struct apply *a, const struct cdcd_option *
             return wrong(a, o, text, "true or false");
         memcpy(field, &b, sizeof(b));
         return CDCD_OK;
-    case CDCD_OPT_ENUM:
-        return apply_enum(a, o, text, field);
+    case CDCD_OPT_ENUM: return apply_enum(a, o, text, field);
     case CDCD_OPT_LIST:
         list_clear(field);
         list_split(field, text);
         return finish_list(a, o, field);
     case CDCD_OPT_MAP:
         return cdcd_settings_error(a->settings, a->at, a->err, "expected keys with values");
-    default:
-        return apply_number(a, o, text, field);
+    default: return apply_number(a, o, text, field);
     }
 }
 
@@ -463,8 +472,8 @@ static enum cdcd_rc unknown_option(const struct apply *a, const struct cdcd_opti
 {
     const char *near = cdcd_option_suggest(table, name);
     if (near)
-        return cdcd_settings_error(a->settings, a->at, a->err,
-                                   "unknown key; did you mean %s%s?", prefix, near);
+        return cdcd_settings_error(a->settings, a->at, a->err, "unknown key; did you mean %s%s?",
+                                   prefix, near);
     return cdcd_settings_error(a->settings, a->at, a->err,
                                "unknown key; `cdcd config --reference` lists all keys");
 }
@@ -490,8 +499,7 @@ static enum cdcd_rc check_required(const struct cdcd_option *table, const struct
         char *path = cdcd_xasprintf("%s%s", prefix, o->name);
         bool found = false;
         for (size_t i = 0; i < s->n && !found; i++)
-            found = strcmp(s->items[i].path, path) == 0 &&
-                    s->items[i].kind != CDCD_SETTING_EMPTY;
+            found = strcmp(s->items[i].path, path) == 0 && s->items[i].kind != CDCD_SETTING_EMPTY;
         if (!found)
             cdcd_settings_error(s, NULL, err, "%s: is required: %s", path, o->doc);
         free(path);

@@ -22,7 +22,10 @@ void cdcd_plugin_set_static(const struct cdcd_plugin *const *plugins)
 
 /* ---- the contract ---- */
 
-#define SLOT(ops, member) {#ops "." #member, (const void *)&p->ops->member, sizeof(p->ops->member)}
+#define SLOT(ops, member)                                                       \
+    {                                                                           \
+#ops "." #member, (const void *)&p->ops->member, sizeof(p->ops->member) \
+    }
 
 struct slot {
     const char *name;
@@ -43,14 +46,18 @@ static const char *missing_slot(const struct slot *slots, size_t n)
 static const char *missing_source_slot(const struct cdcd_plugin *p)
 {
     const struct slot slots[] = {
-        SLOT(source, connector),      SLOT(source, options),       SLOT(source, config_size),
-        SLOT(source, open),           SLOT(source, close),         SLOT(source, check),
-        SLOT(source, drop),           SLOT(source, resume),        SLOT(source, start),
-        SLOT(source, read),           SLOT(source, stop_at),       SLOT(source, ack),
-        SLOT(source, idle),           SLOT(source, lag),           SLOT(source, snapshot_begin),
-        SLOT(source, snapshot_tables), SLOT(source, snapshot_plan), SLOT(source, snapshot_end),
-        SLOT(source, worker_open),    SLOT(source, worker_close),  SLOT(source, worker_begin),
-        SLOT(source, worker_read),    SLOT(source, describe),
+        SLOT(source, connector),      SLOT(source, options),
+        SLOT(source, config_size),    SLOT(source, open),
+        SLOT(source, close),          SLOT(source, check),
+        SLOT(source, drop),           SLOT(source, resume),
+        SLOT(source, start),          SLOT(source, read),
+        SLOT(source, stop_at),        SLOT(source, ack),
+        SLOT(source, idle),           SLOT(source, lag),
+        SLOT(source, snapshot_begin), SLOT(source, snapshot_tables),
+        SLOT(source, snapshot_plan),  SLOT(source, snapshot_end),
+        SLOT(source, worker_open),    SLOT(source, worker_close),
+        SLOT(source, worker_begin),   SLOT(source, worker_read),
+        SLOT(source, describe),
     };
     return missing_slot(slots, sizeof(slots) / sizeof(slots[0]));
 }
@@ -170,11 +177,14 @@ static enum cdcd_rc load_object(const char *path, const char *name, const struct
     if (!object)
         return cdcd_error_set(err, CDCD_ERR_CONFIG,
                               "plugin %s cannot be loaded: %s; is the library that it needs "
-                              "installed?", name, dlerror());
+                              "installed?",
+                              name, dlerror());
     const struct cdcd_plugin *p = dlsym(object, "cdcd_plugin");
     if (!p)
-        return cdcd_error_set(err, CDCD_ERR_CONFIG, "%s is no cdcd plugin: it exports no "
-                              "cdcd_plugin", path);
+        return cdcd_error_set(err, CDCD_ERR_CONFIG,
+                              "%s is no cdcd plugin: it exports no "
+                              "cdcd_plugin",
+                              path);
     if (cdcd_plugin_verify(p, name, path, err) != CDCD_OK)
         return CDCD_ERROR;
     *out = p;
@@ -207,8 +217,10 @@ static enum cdcd_rc not_found(const char *name, const struct cdcd_strlist *folde
     cdcd_plugin_list(&known);
     for (size_t i = 0; i < known.n; i++)
         cdcd_buf_addf(&text, "%s%s", i ? ", " : "; there are: ", known.items[i]);
-    cdcd_buf_addf(&text, ". A build makes it when CDCD_PLUGINS holds %s%s; CDCD_PLUGIN_PATH names "
-                  "another folder", name, build_hint(name));
+    cdcd_buf_addf(&text,
+                  ". A build makes it when CDCD_PLUGINS holds %s%s; CDCD_PLUGIN_PATH names "
+                  "another folder",
+                  name, build_hint(name));
     cdcd_error_set(err, CDCD_ERR_CONFIG, "%s", cdcd_buf_cstr(&text));
     cdcd_plugin_list_free(&known);
     cdcd_buf_free(&text);

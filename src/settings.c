@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <yaml.h>
 
-#define MAX_DEPTH 32
+#define MAX_DEPTH    32
 #define MAX_SETTINGS 4096 /* no config has as many: a guard against hostile files */
 
 enum cdcd_rc cdcd_settings_error(const struct cdcd_settings *s, const struct cdcd_setting *at,
@@ -133,8 +133,7 @@ static bool scalar_has_nul(const yaml_event_t *e)
 
 static enum cdcd_rc read_list(struct reader *r, const char *path, size_t line)
 {
-    struct cdcd_setting it = {
-        .path = cdcd_xstrdup(path), .kind = CDCD_SETTING_LIST, .line = line};
+    struct cdcd_setting it = {.path = cdcd_xstrdup(path), .kind = CDCD_SETTING_LIST, .line = line};
     for (;;) {
         yaml_event_t e;
         if (reader_next(r, &e) != CDCD_OK)
@@ -148,8 +147,7 @@ static enum cdcd_rc read_list(struct reader *r, const char *path, size_t line)
             yaml_event_delete(&e);
             break;
         }
-        it.list.items =
-            cdcd_xrealloc(it.list.items, (it.list.n + 1) * sizeof(it.list.items[0]));
+        it.list.items = cdcd_xrealloc(it.list.items, (it.list.n + 1) * sizeof(it.list.items[0]));
         it.list.items[it.list.n++] = cdcd_xstrdup((const char *)e.data.scalar.value);
         yaml_event_delete(&e);
     }
@@ -161,8 +159,7 @@ static enum cdcd_rc read_map(struct reader *r, const char *prefix, size_t line, 
 
 static enum cdcd_rc add_empty(struct reader *r, const char *path, size_t line)
 {
-    struct cdcd_setting it = {
-        .path = cdcd_xstrdup(path), .kind = CDCD_SETTING_EMPTY, .line = line};
+    struct cdcd_setting it = {.path = cdcd_xstrdup(path), .kind = CDCD_SETTING_EMPTY, .line = line};
     return settings_add(r->out, &it, r->err);
 }
 
@@ -190,21 +187,13 @@ static enum cdcd_rc read_value(struct reader *r, const char *path, size_t line, 
     if (rc != CDCD_OK)
         return rc;
     switch (e.type) {
-    case YAML_SCALAR_EVENT:
-        rc = read_scalar(r, path, &e, line);
-        break;
-    case YAML_SEQUENCE_START_EVENT:
-        rc = read_list(r, path, line);
-        break;
-    case YAML_MAPPING_START_EVENT:
-        rc = read_map(r, path, line, depth + 1);
-        break;
+    case YAML_SCALAR_EVENT: rc = read_scalar(r, path, &e, line); break;
+    case YAML_SEQUENCE_START_EVENT: rc = read_list(r, path, line); break;
+    case YAML_MAPPING_START_EVENT: rc = read_map(r, path, line, depth + 1); break;
     case YAML_ALIAS_EVENT:
         rc = reader_error(r, line, path, "YAML aliases are not supported; write the value out");
         break;
-    default:
-        rc = reader_error(r, line, path, "expected a value");
-        break;
+    default: rc = reader_error(r, line, path, "expected a value"); break;
     }
     yaml_event_delete(&e);
     return rc;

@@ -18,7 +18,7 @@ struct cdcd_setting {
     enum cdcd_setting_kind kind;
     char *value; /* SCALAR: as written, nothing expanded */
     struct cdcd_strlist list;
-    size_t line; /* from 1; 0 = not from a file */
+    size_t line;   /* from 1; 0 = not from a file */
     bool verbatim; /* ${...} is not expanded */
 };
 

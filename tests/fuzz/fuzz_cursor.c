@@ -33,33 +33,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const uint8_t *pos = c.pos;
         size_t n = data[i] >> 3;
         switch (data[i] & 7) {
-        case 0:
-            cdcd_cur_u8(&c);
-            break;
-        case 1:
-            cdcd_cur_u16be(&c);
-            break;
-        case 2:
-            cdcd_cur_u32be(&c);
-            break;
-        case 3:
-            cdcd_cur_u64be(&c);
-            break;
-        case 4:
-            inside(&c, cdcd_cur_bytes(&c, n == 31 ? SIZE_MAX : n), begin);
-            break;
-        case 5:
-            inside(&c, cdcd_cur_cstr(&c), begin);
-            break;
+        case 0: cdcd_cur_u8(&c); break;
+        case 1: cdcd_cur_u16be(&c); break;
+        case 2: cdcd_cur_u32be(&c); break;
+        case 3: cdcd_cur_u64be(&c); break;
+        case 4: inside(&c, cdcd_cur_bytes(&c, n == 31 ? SIZE_MAX : n), begin); break;
+        case 5: inside(&c, cdcd_cur_cstr(&c), begin); break;
         case 6: {
             struct cdcd_cursor sub = cdcd_cur_sub(&c, n);
             must(sub.bad ? cdcd_cur_left(&sub) == 0 : cdcd_cur_left(&sub) == n);
             inside(&sub, cdcd_cur_cstr(&sub), begin);
             break;
         }
-        default:
-            must(cdcd_cur_count(&c, n * n, n) <= cdcd_cur_left(&c));
-            break;
+        default: must(cdcd_cur_count(&c, n * n, n) <= cdcd_cur_left(&c)); break;
         }
         must(c.pos >= begin && c.pos <= c.end);
         must(!was_bad || (c.bad && c.pos == pos));

@@ -1,4 +1,5 @@
-/* Whole configs: sections, plugins, names, state folder. The plugins are toys that are linked in. */
+/* Whole configs: sections, plugins, names, state folder. The plugins are toys that are linked in.
+ */
 #include "config.h"
 #include "plugin.h"
 
@@ -26,36 +27,58 @@ static const struct cdcd_option toy_options[] = {
 };
 
 /* Never called: a config only looks at the tables. */
-static void nothing(void)
-{
-}
+static void nothing(void) {}
 #define ANY (void *)nothing
 
 static struct cdcd_source_ops toy_source(void)
 {
     return (struct cdcd_source_ops){
-        .connector = "toy", .options = toy_options, .config_size = sizeof(struct toy),
-        .open = ANY, .close = ANY, .check = ANY, .drop = ANY, .resume = ANY, .start = ANY,
-        .read = ANY, .stop_at = ANY, .ack = ANY, .idle = ANY, .lag = ANY, .snapshot_begin = ANY,
-        .snapshot_tables = ANY, .snapshot_plan = ANY, .snapshot_end = ANY, .worker_open = ANY,
-        .worker_close = ANY, .worker_begin = ANY, .worker_read = ANY, .describe = ANY,
+        .connector = "toy",
+        .options = toy_options,
+        .config_size = sizeof(struct toy),
+        .open = ANY,
+        .close = ANY,
+        .check = ANY,
+        .drop = ANY,
+        .resume = ANY,
+        .start = ANY,
+        .read = ANY,
+        .stop_at = ANY,
+        .ack = ANY,
+        .idle = ANY,
+        .lag = ANY,
+        .snapshot_begin = ANY,
+        .snapshot_tables = ANY,
+        .snapshot_plan = ANY,
+        .snapshot_end = ANY,
+        .worker_open = ANY,
+        .worker_close = ANY,
+        .worker_begin = ANY,
+        .worker_read = ANY,
+        .describe = ANY,
     };
 }
 
 static struct cdcd_sink_ops toy_sink(void)
 {
     return (struct cdcd_sink_ops){
-        .options = toy_options, .config_size = sizeof(struct toy), .open = ANY, .close = ANY,
-        .check = ANY, .load = ANY, .write = ANY, .poll = ANY,
+        .options = toy_options,
+        .config_size = sizeof(struct toy),
+        .open = ANY,
+        .close = ANY,
+        .check = ANY,
+        .load = ANY,
+        .write = ANY,
+        .poll = ANY,
     };
 }
 
 static struct cdcd_source_ops source_ops;
 static struct cdcd_sink_ops sink_ops;
-static struct cdcd_plugin toysource = {CDCD_PLUGIN_ABI, sizeof(struct cdcd_plugin), "toysource",
-                                       "1", "", &source_ops, NULL};
-static struct cdcd_plugin toysink = {CDCD_PLUGIN_ABI, sizeof(struct cdcd_plugin), "toysink", "1",
-                                     "", NULL, &sink_ops};
+static struct cdcd_plugin toysource = {
+    CDCD_PLUGIN_ABI, sizeof(struct cdcd_plugin), "toysource", "1", "", &source_ops, NULL};
+static struct cdcd_plugin toysink = {
+    CDCD_PLUGIN_ABI, sizeof(struct cdcd_plugin), "toysink", "1", "", NULL, &sink_ops};
 static const struct cdcd_plugin *const toys[] = {&toysource, &toysink, NULL};
 
 static int setup(void **state)
@@ -74,7 +97,7 @@ static enum cdcd_rc parse(const char *yaml, struct cdcd_config **c, struct cdcd_
 }
 
 #define SOURCE "source: {toysource: {url: a}}\n"
-#define SINK "sink: {toysink: {url: b}}\n"
+#define SINK   "sink: {toysink: {url: b}}\n"
 
 static void a_full_config(void **state)
 {
@@ -91,7 +114,9 @@ static void a_full_config(void **state)
                            "log: {format: json, level: warn}\n"
                            "http.listen: 127.0.0.1:80\n"
                            "batches: 8\n"
-                           "errors.retry.delay.max.ms: 5s\n", &c, &err), CDCD_OK);
+                           "errors.retry.delay.max.ms: 5s\n",
+                           &c, &err),
+                     CDCD_OK);
     assert_string_equal(c->file, "c.yaml");
     assert_string_equal(c->name, "shop");
     assert_string_equal(c->topic_prefix, "p.x");
@@ -121,7 +146,9 @@ static void defaults(void **state)
     struct cdcd_config *c;
     struct cdcd_error err;
     assert_int_equal(parse("{\"name\": \"shop\", \"source\": {\"toysource\": {\"url\": \"a\"}},"
-                           "\"sink\": {\"toysink\": {\"url\": \"b\"}}}", &c, &err), CDCD_OK);
+                           "\"sink\": {\"toysink\": {\"url\": \"b\"}}}",
+                           &c, &err),
+                     CDCD_OK);
     assert_string_equal(c->topic_prefix, "shop");
     assert_int_equal(c->snapshot_mode, CDCD_SNAPSHOT_INITIAL);
     assert_int_equal(c->snapshot_workers, 2);

@@ -87,8 +87,8 @@ static void counts_must_fit_what_is_left(void **state)
     static const uint8_t bytes[10] = {0};
     static const struct {
         size_t n, min_size, want;
-    } cases[] = {{5, 2, 5}, {6, 2, 0}, {10, 1, 10}, {11, 0, 0}, {10, 0, 10},
-                 {SIZE_MAX, 16, 0}, {0, 4, 0}};
+    } cases[] = {{5, 2, 5},   {6, 2, 0},         {10, 1, 10}, {11, 0, 0},
+                 {10, 0, 10}, {SIZE_MAX, 16, 0}, {0, 4, 0}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct cdcd_cursor c = cdcd_cur(bytes, sizeof(bytes));
         assert_int_equal(cdcd_cur_count(&c, cases[i].n, cases[i].min_size), cases[i].want);

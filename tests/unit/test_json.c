@@ -25,8 +25,11 @@ static const struct text_case strings[] = {
     {"\xf0\x9f\x98\x80", 0, "\"\\uD83D\\uDE00\""},
     {"\xf4\x8f\xbf\xbf", 0, "\"\\uDBFF\\uDFFF\""},
     {"\xf0\x90\x80\x80", 0, "\"\\uD800\\uDC00\""},
-    {"\xd0\x9f\xd1\x80\xd0\xb8 \xe6\x97\xa5\xe6\x9c\xac \xd0\xb8\"\xe2\x82\xac 12\xf0\x9f\x98\x80\xc3\xbc...", 0,
-     "\"\xd0\x9f\xd1\x80\xd0\xb8 \xe6\x97\xa5\xe6\x9c\xac \xd0\xb8\\\"\xe2\x82\xac 12\\uD83D\\uDE00\xc3\xbc...\""},
+    {"\xd0\x9f\xd1\x80\xd0\xb8 \xe6\x97\xa5\xe6\x9c\xac \xd0\xb8\"\xe2\x82\xac "
+     "12\xf0\x9f\x98\x80\xc3\xbc...",
+     0,
+     "\"\xd0\x9f\xd1\x80\xd0\xb8 \xe6\x97\xa5\xe6\x9c\xac \xd0\xb8\\\"\xe2\x82\xac "
+     "12\\uD83D\\uDE00\xc3\xbc...\""},
     /* ill-formed */
     {"\xc3\xbc\xc3zzzzzz", 0, "\"\xc3\xbc\xef\xbf\xbdzzzzzz\""},
     {"\xc3\xbc\xe2\x82zzzzzz", 0, "\"\xc3\xbc\xef\xbf\xbdzzzzzz\""},
@@ -120,7 +123,9 @@ static void long_texts_that_grow(void **state)
     (void)state;
     static const struct {
         const char *unit, *want;
-    } cases[] = {{"\x01", "\\u0001"}, {"\xf0\x9f\x98\x80", "\\uD83D\\uDE00"}, {"\xff", "\xef\xbf\xbd"},
+    } cases[] = {{"\x01", "\\u0001"},
+                 {"\xf0\x9f\x98\x80", "\\uD83D\\uDE00"},
+                 {"\xff", "\xef\xbf\xbd"},
                  {"\xc3\xbc\n", "\xc3\xbc\\n"}};
     for (size_t i = 0; i < 4; i++) {
         struct cdcd_buf in, want;
@@ -191,10 +196,14 @@ static void base64(void **state)
         bool url;
         const char *want;
     } cases[] = {
-        {"", 0, false, "\"\""},           {"f", 1, false, "\"Zg==\""},
-        {"fo", 2, false, "\"Zm8=\""},     {"foo", 3, false, "\"Zm9v\""},
-        {"foob", 4, false, "\"Zm9vYg==\""}, {"\xfb\xff\xfe", 3, false, "\"+//+\""},
-        {"\xfb\xff\xfe", 3, true, "\"-__-\""}, {"\0\0\0\0", 4, true, "\"AAAAAA==\""},
+        {"", 0, false, "\"\""},
+        {"f", 1, false, "\"Zg==\""},
+        {"fo", 2, false, "\"Zm8=\""},
+        {"foo", 3, false, "\"Zm9v\""},
+        {"foob", 4, false, "\"Zm9vYg==\""},
+        {"\xfb\xff\xfe", 3, false, "\"+//+\""},
+        {"\xfb\xff\xfe", 3, true, "\"-__-\""},
+        {"\0\0\0\0", 4, true, "\"AAAAAA==\""},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct cdcd_arena a;

@@ -122,9 +122,9 @@ static void exit_codes(void **state)
         enum cdcd_error_class class;
         int code;
         const char *name;
-    } cases[] = {{CDCD_ERR_NONE, 0, "none"},     {CDCD_ERR_RETRY, 1, "retry"},
-                 {CDCD_ERR_DATA, 1, "data"},     {CDCD_ERR_CONFIG, 2, "config"},
-                 {CDCD_ERR_LOSS, 3, "loss"},     {CDCD_ERR_FATAL, 1, "fatal"}};
+    } cases[] = {{CDCD_ERR_NONE, 0, "none"}, {CDCD_ERR_RETRY, 1, "retry"},
+                 {CDCD_ERR_DATA, 1, "data"}, {CDCD_ERR_CONFIG, 2, "config"},
+                 {CDCD_ERR_LOSS, 3, "loss"}, {CDCD_ERR_FATAL, 1, "fatal"}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_int_equal(cdcd_error_exit_code(cases[i].class), cases[i].code);
         assert_string_equal(cdcd_error_class_name(cases[i].class), cases[i].name);

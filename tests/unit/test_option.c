@@ -115,7 +115,9 @@ static void texts_lists_and_maps(void **state)
     assert_int_equal(apply("text: 'true'\nflag: off\nchoice: RED\n"
                            "list: \" a b ,, c\\\\,d \"\n"
                            "table.include.list:\n  - public.orders\n  - public.(a|b){1,2}\n"
-                           "properties: {compression.type: lz4, a: {b: 1}}\n", &t, &err), CDCD_OK);
+                           "properties: {compression.type: lz4, a: {b: 1}}\n",
+                           &t, &err),
+                     CDCD_OK);
     assert_string_equal(t.text, "true");
     assert_false(t.flag);
     assert_int_equal(t.choice, 0);
@@ -196,8 +198,9 @@ static void errors_name_line_key_and_reason(void **state)
 static void broken_yaml_names_the_line(void **state)
 {
     (void)state;
-    static const char *const cases[] = {"text: a\n bad: b\n", "text: 'a\n", "a: {b: c",
-                                        "text: a\n\tnumber: 1\n", "text: \xff\xfe\n", "%", "a: b: c"};
+    static const char *const cases[] = {
+        "text: a\n bad: b\n", "text: 'a\n", "a: {b: c", "text: a\n\tnumber: 1\n",
+        "text: \xff\xfe\n",   "%",          "a: b: c"};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct target t;
         struct cdcd_error err;
@@ -257,8 +260,8 @@ static void expansion(void **state)
     }
     unlink(path);
     free(file);
-    static const char *const bad[] = {"${}", "${1}", "${TEST_OPTION_UNSET}", "${", "${a", "${file:}",
-                                      "${ HOME}", "${file:/dev/zero}"};
+    static const char *const bad[] = {"${}",      "${1}",     "${TEST_OPTION_UNSET}", "${", "${a",
+                                      "${file:}", "${ HOME}", "${file:/dev/zero}"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         char *why;
         assert_null(cdcd_option_expand(bad[i], &why));
@@ -322,9 +325,14 @@ static void suggestions(void **state)
     static const struct {
         const char *name, *want;
     } cases[] = {
-        {"lsit", "list"},        {"sizes", "size"},           {"secret", "the.secret"},
-        {"table.include", "table.include.list"}, {"include.list", "table.include.list"},
-        {"propertys", "properties"}, {"qqqqqqq", NULL},       {"", NULL},
+        {"lsit", "list"},
+        {"sizes", "size"},
+        {"secret", "the.secret"},
+        {"table.include", "table.include.list"},
+        {"include.list", "table.include.list"},
+        {"propertys", "properties"},
+        {"qqqqqqq", NULL},
+        {"", NULL},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *got = cdcd_option_suggest(table, cases[i].name);

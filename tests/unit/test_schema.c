@@ -44,16 +44,46 @@ static void equal_shapes_have_equal_versions(void **state)
     assert_true(v == 0x6b73fded16b8f258u);
 }
 
-static void change_name(struct cdcd_schema *s) { s->columns[2].name = "notes"; }
-static void change_type(struct cdcd_schema *s) { s->columns[2].type = CDCD_T_JSON; }
-static void change_scale(struct cdcd_schema *s) { s->columns[1].scale = 3; }
-static void change_length(struct cdcd_schema *s) { s->columns[1].length = 11; }
-static void change_null(struct cdcd_schema *s) { s->columns[1].optional = false; }
-static void change_default(struct cdcd_schema *s) { s->columns[1].has_default = true; }
-static void change_default_text(struct cdcd_schema *s) { s->columns[1].default_text = ""; }
-static void change_key(struct cdcd_schema *s) { s->keys[0] = 1; }
-static void change_no_key(struct cdcd_schema *s) { s->nkeys = 0; }
-static void change_table(struct cdcd_schema *s) { s->table = "order"; }
+static void change_name(struct cdcd_schema *s)
+{
+    s->columns[2].name = "notes";
+}
+static void change_type(struct cdcd_schema *s)
+{
+    s->columns[2].type = CDCD_T_JSON;
+}
+static void change_scale(struct cdcd_schema *s)
+{
+    s->columns[1].scale = 3;
+}
+static void change_length(struct cdcd_schema *s)
+{
+    s->columns[1].length = 11;
+}
+static void change_null(struct cdcd_schema *s)
+{
+    s->columns[1].optional = false;
+}
+static void change_default(struct cdcd_schema *s)
+{
+    s->columns[1].has_default = true;
+}
+static void change_default_text(struct cdcd_schema *s)
+{
+    s->columns[1].default_text = "";
+}
+static void change_key(struct cdcd_schema *s)
+{
+    s->keys[0] = 1;
+}
+static void change_no_key(struct cdcd_schema *s)
+{
+    s->nkeys = 0;
+}
+static void change_table(struct cdcd_schema *s)
+{
+    s->table = "order";
+}
 static void change_split(struct cdcd_schema *s)
 {
     s->schema = "publico";
@@ -79,9 +109,9 @@ static void any_change_of_shape_changes_the_version(void **state)
 {
     (void)state;
     static void (*const changes[])(struct cdcd_schema *) = {
-        change_name, change_type, change_scale, change_length, change_null, change_default,
-        change_default_text, change_key, change_no_key, change_table, change_split,
-        change_labels, change_labels_joined, change_elem,
+        change_name,    change_type,         change_scale,         change_length, change_null,
+        change_default, change_default_text, change_key,           change_no_key, change_table,
+        change_split,   change_labels,       change_labels_joined, change_elem,
     };
     enum { N = sizeof(changes) / sizeof(changes[0]) };
     uint64_t versions[N + 1];
