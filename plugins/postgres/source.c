@@ -81,7 +81,7 @@ const struct cdcd_option pg_options[] = {
      "/var/lib/cdcd/spill"},
     {OPT("spill.max.bytes", SIZE, spill_max_bytes, "20GB"), 1 << 20, 0, NULL, 0,
      "The most that spill.dir may hold; a larger transaction stops the pipeline.", NULL},
-    {OPT("snapshot.chunk.size", SIZE, snapshot_chunk_bytes, "64MB"), 1 << 20, 0, NULL, 0,
+    {OPT("snapshot.chunk.size", SIZE, snapshot_chunk_bytes, "64MB"), 8 << 10, 0, NULL, 0,
      "A snapshot reads tables in ranges of about this size on disk; each is a unit of parallel "
      "work.",
      NULL},

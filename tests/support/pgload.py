@@ -41,6 +41,13 @@ class Load:
         self.process.send_signal(signal.SIGTERM)
         return self.wait()
 
+    def end(self):
+        """For cleaning up: nothing runs afterwards, whatever happened."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
     def expected(self):
         return verify.Expected(lambda sql: self.pg.sql(sql, self.db))
 
