@@ -49,6 +49,7 @@ struct pg_wal {
     pg_lsn acked;              /* what the server may forget */
     pg_lsn told;               /* the last of it that was sent */
     pg_lsn server;             /* the server's log ended here when it last spoke or was asked */
+    pg_lsn demanded; /* the server waits for word of this: it shuts down, or fears we are gone */
     int64_t status_every, next_status, last_status, next_ask, next_lag;
     pg_lsn emitted; /* `done` of the last position handed on */
     int64_t emitted_ms;
@@ -290,8 +291,11 @@ static enum cdcd_rc take_frame(struct pg_stream *st, const char *buf, int n, str
         w->server = end;
     if (pg_stream_keepalive(st, end, err) != CDCD_OK)
         return CDCD_ERROR;
-    if (reply && send_status(w, cdcd_now_ms(), false, err) != CDCD_OK)
-        return CDCD_ERROR;
+    if (reply) {
+        w->demanded = end;
+        if (send_status(w, cdcd_now_ms(), false, err) != CDCD_OK)
+            return CDCD_ERROR;
+    }
     return st->barrier && end >= st->barrier && pg_stream_between(st) ? CDCD_END : CDCD_OK;
 }
 
@@ -346,6 +350,15 @@ static enum cdcd_rc wait_socket(struct pg_wal *w, int64_t now, int64_t until,
     return CDCD_OK;
 }
 
+/* A shutdown of the server waits until all it has sent is confirmed, so a demand is met at once. */
+static bool position_due(const struct pg_stream *st, int64_t now)
+{
+    const struct pg_wal *w = st->wal;
+    return st->done > w->emitted &&
+           (now - w->emitted_ms >= IDLE_POSITION_MS ||
+            st->done - w->emitted >= IDLE_POSITION_BYTES || w->emitted < w->demanded);
+}
+
 struct reading {
     int64_t deadline, first_event_ms;
     unsigned steps, quiet; /* messages read; times in a row that nothing was there */
@@ -375,7 +388,7 @@ static enum cdcd_rc no_data(struct pg_stream *st, struct reading *rd, const stru
             nanosleep(&nap, NULL);
             return CDCD_OK;
         }
-    } else if (now >= until) {
+    } else if (now >= until || position_due(st, now)) {
         return CDCD_AGAIN;
     } else {
         int64_t soonest = st->barrier && !w->at_barrier ? w->next_ask : w->next_status;
@@ -423,13 +436,6 @@ static void put_position(struct pg_stream *st, struct cdcd_batch *b, int64_t now
     cdcd_buf_free(&text);
     st->wal->emitted = p.done;
     st->wal->emitted_ms = now;
-}
-
-static bool position_due(const struct pg_stream *st, int64_t now)
-{
-    const struct pg_wal *w = st->wal;
-    return st->done > w->emitted && (now - w->emitted_ms >= IDLE_POSITION_MS ||
-                                     st->done - w->emitted >= IDLE_POSITION_BYTES);
 }
 
 enum cdcd_rc pg_stream_read(struct cdcd_source *s, struct cdcd_batch *b, int64_t deadline_ms,
