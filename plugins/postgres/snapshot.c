@@ -95,17 +95,44 @@ static enum cdcd_rc export_view(struct cdcd_source *s, const struct pg_slot *slo
     return rc;
 }
 
-/* What the READ events say about when they were read. */
+static enum cdcd_rc enter_view(struct cdcd_source *s, struct cdcd_error *err)
+{
+    char *text = pg_sql("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+                        "SET TRANSACTION SNAPSHOT %L",
+                        s->snapshot->name);
+    enum cdcd_rc rc = pg_query(s->sql, NULL, err, text, 0, NULL);
+    free(text);
+    if (rc == CDCD_OK)
+        return rc;
+    cdcd_error_context(err, "cannot use the exported snapshot");
+    err->class = CDCD_ERR_RETRY; /* the exporting connection went away */
+    return CDCD_ERROR;
+}
+
+static void leave_view(struct cdcd_source *s)
+{
+    PQclear(PQexec(s->sql, "ROLLBACK"));
+}
+
+/* What the READ events say about when they were read, and which row versions are older. */
 static enum cdcd_rc stamp_view(struct cdcd_source *s, struct cdcd_error *err)
 {
+    struct pg_snapshot *v = s->snapshot;
     PGresult *r = NULL;
-    if (pg_query(s->sql, &r, err,
-                 "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, "
-                 "pg_snapshot_xmax(pg_current_snapshot())::text::bigint - 1",
-                 0, NULL) != CDCD_OK)
-        return cdcd_error_context(err, "cannot read the server's clock");
-    s->snapshot->ts_us = strtoll(PQgetvalue(r, 0, 0), NULL, 10);
-    s->snapshot->txid = strtoll(PQgetvalue(r, 0, 1), NULL, 10);
+    enum cdcd_rc rc = enter_view(s, err);
+    if (rc == CDCD_OK)
+        rc = pg_query(s->sql, &r, err,
+                      "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, "
+                      "pg_snapshot_xmin(pg_current_snapshot()), "
+                      "pg_snapshot_xmax(pg_current_snapshot())",
+                      0, NULL);
+    leave_view(s);
+    if (rc != CDCD_OK)
+        return cdcd_error_context(err, "cannot read the view's clock");
+    v->ts_us = strtoll(PQgetvalue(r, 0, 0), NULL, 10);
+    v->xmin = strtoull(PQgetvalue(r, 0, 1), NULL, 10);
+    v->xmax = strtoull(PQgetvalue(r, 0, 2), NULL, 10);
+    v->txid = (int64_t)v->xmax - 1;
     PQclear(r);
     return CDCD_OK;
 }
@@ -202,25 +229,6 @@ void pg_snapshot_end(struct cdcd_source *s)
 }
 
 /* ---- tables ---- */
-
-static enum cdcd_rc enter_view(struct cdcd_source *s, struct cdcd_error *err)
-{
-    char *text = pg_sql("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
-                        "SET TRANSACTION SNAPSHOT %L",
-                        s->snapshot->name);
-    enum cdcd_rc rc = pg_query(s->sql, NULL, err, text, 0, NULL);
-    free(text);
-    if (rc == CDCD_OK)
-        return rc;
-    cdcd_error_context(err, "cannot use the exported snapshot");
-    err->class = CDCD_ERR_RETRY; /* the exporting connection went away */
-    return CDCD_ERROR;
-}
-
-static void leave_view(struct cdcd_source *s)
-{
-    PQclear(PQexec(s->sql, "ROLLBACK"));
-}
 
 static const char *keep(struct pg_snapshot *v, const PGresult *r, int row, int column)
 {
@@ -568,7 +576,8 @@ static enum cdcd_rc measure(struct cdcd_source *s, struct pg_snap_table *t, stru
     enum cdcd_rc rc = pg_query(s->sql, &r, err,
                                "SELECT coalesce(pg_relation_filenode(l.oid::regclass), 0), "
                                "coalesce(pg_relation_size(l.oid::regclass), 0) / "
-                               "current_setting('block_size')::int, c.oid IS NOT NULL "
+                               "current_setting('block_size')::int, c.oid IS NOT NULL, "
+                               "coalesce(pg_relation_size(nullif(c.reltoastrelid, 0)), 0) > 0 "
                                "FROM unnest($1::oid[]) WITH ORDINALITY l(oid, i) "
                                "LEFT JOIN pg_catalog.pg_class c ON c.oid = l.oid ORDER BY l.i",
                                1, &param);
@@ -578,6 +587,7 @@ static enum cdcd_rc measure(struct cdcd_source *s, struct pg_snap_table *t, stru
     for (int i = 0; i < PQntuples(r) && rc == CDCD_OK; i++) {
         t->leaves[i].planned = oid_at(r, i, 0);
         t->leaves[i].blocks = strtoll(PQgetvalue(r, i, 1), NULL, 10);
+        t->toasted = t->toasted || PQgetvalue(r, i, 3)[0] == 't';
         if (PQgetvalue(r, i, 2)[0] != 't')
             rc = cdcd_error_set(err, CDCD_ERR_RETRY,
                                 "\"%s\".\"%s\" was dropped after the snapshot was taken: the "
@@ -607,8 +617,9 @@ void pg_snap_cut(const struct pg_snap_table *t, int64_t per_chunk, struct cdcd_c
         per_chunk = 1;
     if (per_chunk < total / CHUNKS_MAX + 1)
         per_chunk = total / CHUNKS_MAX + 1;
-    /* A cut for each full chunk, and at most two for a leaf that is read in one piece. */
-    size_t max = (size_t)(total / per_chunk) + 2 * t->nleaves + 2;
+    /* A cut for each full chunk, at most two for a leaf that is read in one piece, the first
+     * chunk, and room for add_tail(). */
+    size_t max = (size_t)(total / per_chunk) + 2 * t->nleaves + 3;
     out->items = cdcd_arena_alloc(&out->arena, max * sizeof *out->items);
     out->items[0] = (struct cdcd_chunk){0, "", ""};
     out->n = 1;
@@ -631,11 +642,21 @@ void pg_snap_cut(const struct pg_snap_table *t, int64_t per_chunk, struct cdcd_c
     }
 }
 
+static void add_tail(const struct pg_snapshot *v, struct cdcd_chunks *out)
+{
+    char text[64];
+    int n = snprintf(text, sizeof text, "T" PG_LSN_FMT ":%" PRIu64, PG_LSN_ARGS(v->lsn), v->xmin);
+    out->items[out->n] = (struct cdcd_chunk){(uint32_t)out->n,
+                                             cdcd_arena_dup(&out->arena, text, (size_t)n), ""};
+    out->n++;
+}
+
 enum cdcd_rc pg_snapshot_plan(struct cdcd_source *s, const struct cdcd_snapshot_table *table,
                               struct cdcd_chunks *out, struct cdcd_error *err)
 {
     struct pg_snap_table *t = table->source_data;
     *out = (struct cdcd_chunks){0};
+    t->toasted = false;
     enum cdcd_rc rc = measure(s, t, err);
     if (rc == CDCD_OK)
         rc = pg_snap_shape(s, t, s->sql, s->types, err);
@@ -643,6 +664,10 @@ enum cdcd_rc pg_snapshot_plan(struct cdcd_source *s, const struct cdcd_snapshot_
         return cdcd_error_context(err, "snapshot of %s", table->label);
     cdcd_arena_init(&out->arena, 4096);
     pg_snap_cut(t, s->cfg->snapshot_chunk_bytes / 8192, out);
+    /* REPLICA IDENTITY FULL logs every value, and a table of one chunk is read without a break. */
+    t->toasted = t->toasted && t->shape->replident != 'f';
+    if (t->toasted && out->n > 1)
+        add_tail(s->snapshot, out);
     return CDCD_OK;
 }
 
@@ -685,4 +710,15 @@ void pg_cursor_write(const struct pg_snap_table *t, const struct pg_cursor *c, c
         snprintf(out, 64, "%u:(%u,%u)", t->leaves[c->leaf].oid, c->block, c->offset);
     else
         snprintf(out, 64, "(%u,%u)", c->block, c->offset);
+}
+
+bool pg_tail_parse(const char *text, pg_lsn *lsn, uint64_t *xmin)
+{
+    char *end = NULL;
+    const char *colon = strchr(text, ':');
+    if (*text != 'T' || !colon || !pg_lsn_parse(text + 1, (size_t)(colon - text) - 1, lsn) ||
+        colon[1] < '0' || colon[1] > '9')
+        return false;
+    *xmin = strtoull(colon + 1, &end, 10);
+    return *end == '\0';
 }

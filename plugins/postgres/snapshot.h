@@ -10,6 +10,7 @@
 #include "pg.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* One physical table: the table itself, or a leaf of a partitioned table published as its root. */
 struct pg_leaf {
@@ -24,7 +25,14 @@ struct pg_leaf {
 };
 
 /* Where to go on in a table: a leaf and a ctid. Text "(BLOCK,OFFSET)", with "OID:" in front when
- * the table is partitioned; "" is the start, or as an end the end. */
+ * the table is partitioned; "" is the start, or as an end the end.
+ *
+ * A table with out-of-line values has a last chunk of its own kind, "T" LSN ":" XMIN. Between two
+ * views an UPDATE may move a row from a range that is not read yet into one that is; the row then
+ * comes as its UPDATE only, which does not carry unchanged out-of-line values. So under any view
+ * but the one at LSN, which planned it, this chunk reads every row version that is not older than
+ * that view (xmin >= XMIN), wherever it stands. It ends after all other chunks, so that it is
+ * still to do for as long as one of them is. */
 struct pg_cursor {
     size_t leaf;
     uint32_t block, offset;
@@ -46,6 +54,9 @@ struct pg_snap_table {
     size_t nleaves;
     int64_t rows;
     char *label, *identity;
+    /* Some values are stored out of line and not logged by every UPDATE: see struct pg_cursor. */
+    bool toasted;
+    atomic_int busy; /* workers that read ordinary chunks */
 
     /* Made once, by whoever comes first, under shape_lock: */
     struct pg_table *shape;
@@ -61,6 +72,7 @@ struct pg_snapshot {
     bool resumed;
     pg_lsn lsn;
     int64_t ts_us, txid;
+    uint64_t xmin, xmax; /* of the view, with epoch */
     pthread_mutex_t shape_lock;
     struct pg_snap_table *tables;
     size_t ntables;
@@ -81,6 +93,8 @@ bool pg_cursor_parse(const struct pg_snap_table *t, const char *text, bool is_en
                      struct pg_cursor *out);
 /* At most 64 bytes with the NUL. */
 void pg_cursor_write(const struct pg_snap_table *t, const struct pg_cursor *c, char out[64]);
+/* The last chunk of a table with out-of-line values. */
+bool pg_tail_parse(const char *text, pg_lsn *lsn, uint64_t *xmin);
 /* Chunks of about `per_chunk` blocks, over several leaves where those are small. The arena of
  * *out is initialised by the caller. */
 void pg_snap_cut(const struct pg_snap_table *t, int64_t per_chunk, struct cdcd_chunks *out);

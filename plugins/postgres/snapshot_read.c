@@ -15,6 +15,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+
+/* Between the last row that a worker gives and its batch being handed on lie microseconds. */
+#define TAIL_QUIET_MS 200
 
 struct cdcd_worker {
     struct cdcd_source *s;
@@ -25,7 +29,13 @@ struct cdcd_worker {
     struct pg_cursor begin, end; /* of the chunk */
     size_t leaf;                 /* at work */
     bool copying, finished;
-    uint64_t row; /* of the chunk, from 1 */
+    bool busy;          /* counted in t->busy */
+    bool restart;       /* no cursor: an interrupted chunk is read again from its begin */
+    bool tail;          /* the last chunk of a table with out-of-line values */
+    bool waiting;       /* for the other chunks to end */
+    int64_t quiet_ms;   /* since when no other worker reads the table; 0: one does */
+    uint64_t tail_xmin; /* 0: nothing to read, this is the view that planned it */
+    uint64_t row;       /* of the chunk, from 1 */
     struct cdcd_slice *fields;
     size_t fields_cap;
 };
@@ -84,6 +94,13 @@ size_t pg_copy_split(char *row, size_t len, struct cdcd_slice *fields, size_t ma
 
 /* ---- life ---- */
 
+static void set_busy(struct cdcd_worker *w, bool busy)
+{
+    if (w->t && busy != w->busy)
+        atomic_fetch_add(&w->t->busy, busy ? 1 : -1);
+    w->busy = busy;
+}
+
 enum cdcd_rc pg_worker_open(struct cdcd_source *s, struct cdcd_worker **out, struct cdcd_error *err)
 {
     struct cdcd_worker *w = cdcd_xcalloc(1, sizeof *w);
@@ -126,6 +143,7 @@ void pg_worker_close(struct cdcd_worker *w)
 {
     if (!w)
         return;
+    set_busy(w, false);
     abandon(w);
     PQfinish(w->conn);
     pg_types_free(w->types);
@@ -319,6 +337,12 @@ static char *copy_statement(const struct cdcd_worker *w)
         if (w->leaf == w->end.leaf)
             cdcd_buf_addf(&b, " AND ctid < '(%u,%u)'::tid", w->end.block, w->end.offset);
     }
+    /* The row's 32 bits, widened to what they were when the view's next one is xmax. */
+    if (w->tail)
+        cdcd_buf_addf(&b,
+                      " AND %" PRIu64 " - ((%" PRIu64 " - xmin::text::bigint) & 4294967295) "
+                      ">= %" PRIu64,
+                      w->s->snapshot->xmax, w->s->snapshot->xmax, w->tail_xmin);
     if (w->t->row_filter[0])
         cdcd_buf_addf(&b, " AND (%s)", w->t->row_filter);
     cdcd_buf_adds(&b, ") TO STDOUT");
@@ -385,23 +409,53 @@ static enum cdcd_rc make_shape(struct cdcd_worker *w, struct cdcd_error *err)
     return pg_snap_shape(s, w->t, w->conn, w->types, err);
 }
 
+/* What the chunk's text says. */
+static enum cdcd_rc parse_chunk(struct cdcd_worker *w, const struct cdcd_chunk *chunk,
+                                struct cdcd_error *err)
+{
+    pg_lsn planned = 0;
+    const char *begin = chunk->begin;
+    w->tail = begin[0] == 'T';
+    w->tail_xmin = 0;
+    if (w->tail && !pg_tail_parse(begin, &planned, &w->tail_xmin))
+        goto bad;
+    if (w->tail) {
+        begin = "";
+        if (planned == w->s->snapshot->lsn)
+            w->tail_xmin = 0;
+    }
+    if (!pg_cursor_parse(w->t, begin, false, &w->begin) ||
+        !pg_cursor_parse(w->t, chunk->end, true, &w->end))
+        goto bad;
+    bool whole = begin[0] == '\0' && chunk->end[0] == '\0';
+    bool planned_now = w->t->nleaves > 0 && w->t->leaves[0].planned != 0;
+    w->restart = w->tail || (whole && (w->t->toasted || !planned_now));
+    return CDCD_OK;
+bad:
+    return cdcd_error_set(err, CDCD_ERR_FATAL, "chunk from \"%s\" to \"%s\" is not understood",
+                          chunk->begin, chunk->end);
+}
+
 enum cdcd_rc pg_worker_begin(struct cdcd_worker *w, const struct cdcd_snapshot_table *table,
                              const struct cdcd_chunk *chunk, struct cdcd_error *err)
 {
+    set_busy(w, false);
     w->t = table->source_data;
+    set_busy(w, chunk->begin[0] != 'T');
     w->chunk = chunk->number;
     w->row = 0;
+    w->finished = false;
+    w->waiting = !w->busy;
+    w->quiet_ms = 0;
     if (w->copying) {
         abandon(w);
         PGresult *r;
         while ((r = PQgetResult(w->conn)))
             PQclear(r);
     }
-    if (!pg_cursor_parse(w->t, chunk->begin, false, &w->begin) ||
-        !pg_cursor_parse(w->t, chunk->end, true, &w->end))
-        return cdcd_error_set(err, CDCD_ERR_FATAL, "chunk from \"%s\" to \"%s\" is not understood",
-                              chunk->begin, chunk->end);
-    enum cdcd_rc rc = end_transaction(w, err);
+    enum cdcd_rc rc = parse_chunk(w, chunk, err);
+    if (rc == CDCD_OK)
+        rc = end_transaction(w, err);
     if (rc == CDCD_OK)
         rc = make_shape(w, err);
     if (rc != CDCD_OK)
@@ -411,7 +465,27 @@ enum cdcd_rc pg_worker_begin(struct cdcd_worker *w, const struct cdcd_snapshot_t
         w->fields = cdcd_xrealloc(w->fields, w->fields_cap * sizeof *w->fields);
     }
     w->leaf = w->begin.leaf;
-    return open_leaf(w, err);
+    return w->tail ? CDCD_OK : open_leaf(w, err);
+}
+
+/* The last chunk begins when no other is at work. A little longer, too: the other workers' last
+ * batches must have been handed over, so that they are durable before this chunk's end is. */
+static enum cdcd_rc wait_for_others(struct cdcd_worker *w, struct cdcd_error *err)
+{
+    const struct timespec nap = {0, 20000000};
+    int64_t now = cdcd_now_ms();
+    if (atomic_load(&w->t->busy) > 0) {
+        w->quiet_ms = 0;
+    } else if (w->quiet_ms == 0) {
+        w->quiet_ms = now;
+    } else if (now - w->quiet_ms >= TAIL_QUIET_MS) {
+        w->waiting = false;
+        if (w->tail_xmin == 0)
+            w->finished = true;
+        return w->finished ? CDCD_END : open_leaf(w, err);
+    }
+    nanosleep(&nap, NULL);
+    return CDCD_OK;
 }
 
 /* ---- rows ---- */
@@ -490,7 +564,7 @@ static void set_cursor(const struct cdcd_worker *w, struct cdcd_batch *b, struct
 {
     struct pg_cursor c = {leaf, 0, 0};
     char text[64];
-    if (!ctid.ptr || sscanf(ctid.ptr, "(%u,%u)", &c.block, &c.offset) != 2)
+    if (w->restart || !ctid.ptr || sscanf(ctid.ptr, "(%u,%u)", &c.block, &c.offset) != 2)
         return;
     c.offset++;
     pg_cursor_write(w->t, &c, text);
@@ -521,8 +595,15 @@ static enum cdcd_rc take_row(struct cdcd_worker *w, struct cdcd_batch *b, const 
 
 enum cdcd_rc pg_worker_read(struct cdcd_worker *w, struct cdcd_batch *b, struct cdcd_error *err)
 {
-    if (w->finished)
+    if (w->waiting) {
+        enum cdcd_rc waited = wait_for_others(w, err);
+        if (waited != CDCD_OK || w->waiting)
+            return waited;
+    }
+    if (w->finished) {
+        set_busy(w, false);
         return CDCD_END;
+    }
     const struct cdcd_cell *source = source_cells(w, b);
     struct cdcd_slice sequence = sequence_text(w, b), ctid = {NULL, 0};
     size_t ctid_leaf = w->leaf;
@@ -542,5 +623,7 @@ enum cdcd_rc pg_worker_read(struct cdcd_worker *w, struct cdcd_batch *b, struct 
         PQfreemem(data);
     }
     set_cursor(w, b, ctid, ctid_leaf);
+    if (rc == CDCD_ERROR || w->finished)
+        set_busy(w, false);
     return rc == CDCD_OK && w->finished ? CDCD_END : rc;
 }

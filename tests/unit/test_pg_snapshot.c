@@ -112,6 +112,22 @@ static void cursor_round_trip(void **state)
     assert_memory_equal(&in, &out, sizeof in);
 }
 
+static void tails(void **state)
+{
+    (void)state;
+    pg_lsn lsn = 0;
+    uint64_t xmin = 0;
+    assert_true(pg_tail_parse("TA/1B:42949672961", &lsn, &xmin));
+    assert_int_equal(lsn, 0xA0000001B);
+    assert_int_equal(xmin, UINT64_C(42949672961));
+    static const char *const bad[] = {"",        "T",   "T0/1",  "T0/1:",  "T0/1:x",
+                                      "T0/1:1x", "T:5", "(1,1)", "T0/1:-1"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        if (pg_tail_parse(bad[i], &lsn, &xmin))
+            fail_msg("\"%s\" passed", bad[i]);
+    }
+}
+
 /* Chunks follow one another without gap or overlap, begin at the start and end at the end. */
 static void check_cover(const struct pg_snap_table *t, int64_t per_chunk, size_t max)
 {
@@ -186,7 +202,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copy_text),          cmocka_unit_test(cursors),
         cmocka_unit_test(cursor_round_trip),  cmocka_unit_test(chunks_cover),
-        cmocka_unit_test(small_leaves_share),
+        cmocka_unit_test(small_leaves_share), cmocka_unit_test(tails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
