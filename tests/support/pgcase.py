@@ -16,6 +16,8 @@ import itertools
 import json
 import os
 import sys
+import time
+import unittest
 
 import cdcdtest
 
@@ -170,20 +172,34 @@ class Pipe:
         return int(text) if text else None
 
 
+_servers = {}
+
+
+def server(version, settings=()):
+    """Shared by the classes of a file that want the same; stopped at its end."""
+    key = (version, tuple(settings))
+    if key not in _servers:
+        _servers[key] = cdcdtest.Postgres(version, *settings)
+        unittest.addModuleCleanup(_servers[key].stop)
+    return _servers[key]
+
+
 class PgCase(cdcdtest.TestCase):
     version = None
     settings = []
 
     @classmethod
     def setUpClass(cls):
-        cls.pg = cdcdtest.Postgres(cls.version, *cls.settings)
+        cls.pg = server(cls.version, cls.settings)
 
-    @classmethod
-    def tearDownClass(cls):
-        cls.pg.stop()
+    def setUp(self):
+        super().setUp()
+        self.began = time.monotonic()
 
     def tearDown(self):
         super().tearDown()
+        if os.environ.get("CDCD_TEST_TIMES"):
+            sys.stderr.write("%.1f s " % (time.monotonic() - self.began))
         # Slots that a killed pipeline left would hold the log, and new ones may run out.
         self.pg.sql("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active")
 
