@@ -137,7 +137,7 @@ class Kafka(Service):
 
     def read(self, topics, timeout=120):
         """All committed records of the topics (a name, or ^regex), in order of each partition."""
-        r = run([os.path.join(SUPPORT, "kread"), self.bootstrap, topics, "--until-end"],
+        r = run([os.path.join(SUPPORT, "kread"), self.bootstrap, topics, "--from-beginning", "--until-end"],
                 timeout=timeout)
         return [json.loads(line) for line in r.stdout.splitlines()]
 
