@@ -29,7 +29,8 @@ static int run(const struct cdcd_command *cmd, bool snapshot_only, int argc, cha
     if (code == 0)
         config = cdcd_runner_load(path, &code);
     if (config) {
-        struct cdcd_run_options options = {snapshot_only, only.n ? &only : NULL};
+        struct cdcd_run_options options = {.snapshot_only = snapshot_only,
+                                           .only = only.n ? &only : NULL};
         code = cdcd_runner_run(config, &options);
     }
     free(only.items);

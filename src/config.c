@@ -387,6 +387,55 @@ enum cdcd_rc cdcd_config_load(const char *path, struct cdcd_config **out, struct
     return rc;
 }
 
+/* "sink." of "sink.file.path=-" when the pair replaces a section, else the pair's key. */
+static size_t replaced_prefix(const char *pair)
+{
+    size_t key = strcspn(pair, "=");
+    if (strncmp(pair, "source.", 7) == 0)
+        return 7;
+    if (strncmp(pair, "sink.", 5) == 0)
+        return 5;
+    return key;
+}
+
+static void remove_replaced(struct cdcd_settings *s, const char *pair)
+{
+    size_t len = replaced_prefix(pair), kept = 0;
+    bool section = pair[len - 1] == '.';
+    for (size_t i = 0; i < s->n; i++) {
+        const char *path = s->items[i].path;
+        if (strncmp(path, pair, len) == 0 && (section || !path[len]))
+            cdcd_settings_drop(&s->items[i]);
+        else
+            s->items[kept++] = s->items[i];
+    }
+    s->n = kept;
+}
+
+enum cdcd_rc cdcd_config_load_with(const char *path, const char *const *pairs, size_t n,
+                                   struct cdcd_config **out, struct cdcd_error *err)
+{
+    struct cdcd_buf text;
+    struct cdcd_settings s;
+    *out = NULL;
+    cdcd_buf_init(&text, CONFIG_FILE_MAX);
+    enum cdcd_rc rc = read_file(path, &text, err);
+    if (rc == CDCD_OK)
+        rc = cdcd_settings_parse(&s, path, cdcd_buf_cstr(&text), text.len, err);
+    cdcd_buf_free(&text);
+    if (rc != CDCD_OK)
+        return rc;
+    for (size_t i = 0; i < n; i++)
+        remove_replaced(&s, pairs[i]);
+    for (size_t i = 0; i < n && rc == CDCD_OK; i++)
+        rc = cdcd_settings_add_arg(&s, pairs[i], err);
+    if (rc != CDCD_OK) {
+        cdcd_settings_free(&s);
+        return rc;
+    }
+    return build_and_free(&s, out, err);
+}
+
 enum cdcd_rc cdcd_config_from_args(const char *const *pairs, size_t n, struct cdcd_config **out,
                                    struct cdcd_error *err)
 {

@@ -45,6 +45,11 @@ extern const struct cdcd_option cdcd_config_options[];
 /* Reads a YAML or JSON file. Errors are of class CONFIG and name file, line and key. */
 CDCD_MUSTCHECK enum cdcd_rc cdcd_config_load(const char *path, struct cdcd_config **out,
                                              struct cdcd_error *err);
+/* A file of which some keys are replaced: "key=value" pairs as in from_args. A pair of the section
+ * source or sink replaces that whole section. */
+CDCD_MUSTCHECK enum cdcd_rc cdcd_config_load_with(const char *path, const char *const *pairs,
+                                                  size_t n, struct cdcd_config **out,
+                                                  struct cdcd_error *err);
 /* The same from text; `name` stands for the file in errors. */
 CDCD_MUSTCHECK enum cdcd_rc cdcd_config_parse(const char *name, const char *text, size_t len,
                                               struct cdcd_config **out, struct cdcd_error *err);

@@ -7,11 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#pragma weak cdcd_cmd_run
-#pragma weak cdcd_cmd_snapshot
-#pragma weak cdcd_cmd_check
-#pragma weak cdcd_cmd_drop
-#pragma weak cdcd_cmd_tail
 
 static const struct cdcd_command *const commands[] = {
     &cdcd_cmd_run,  &cdcd_cmd_snapshot, &cdcd_cmd_check,

@@ -481,6 +481,7 @@ enum cdcd_rc cdcd_pipeline_new(const struct cdcd_config *config,
         .batch_done = cdcd_publish_batch_done,
         .durable = cdcd_publish_durable,
     };
+    p->source_env.ephemeral = options->ephemeral;
     p->source_env.stopping = stopping;
     p->source_env.ctx = p;
     pthread_mutex_init(&p->lock, NULL);

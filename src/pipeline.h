@@ -29,6 +29,7 @@ struct cdcd_pipeline;
 struct cdcd_run_options {
     bool snapshot_only;             /* the snapshot command */
     const struct cdcd_strlist *only; /* tables of the snapshot, or NULL */
+    bool ephemeral;                  /* the tail command: leave nothing on the source */
 };
 
 /* Opens nothing yet. `config` is borrowed for the life of the pipeline. */

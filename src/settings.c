@@ -25,7 +25,7 @@ enum cdcd_rc cdcd_settings_error(const struct cdcd_settings *s, const struct cdc
     return CDCD_ERROR;
 }
 
-static void setting_free(struct cdcd_setting *it)
+void cdcd_settings_drop(struct cdcd_setting *it)
 {
     free(it->path);
     free(it->value);
@@ -37,7 +37,7 @@ static void setting_free(struct cdcd_setting *it)
 void cdcd_settings_free(struct cdcd_settings *s)
 {
     for (size_t i = 0; i < s->n; i++)
-        setting_free(&s->items[i]);
+        cdcd_settings_drop(&s->items[i]);
     free(s->items);
     free(s->file);
     *s = (struct cdcd_settings){0};
@@ -53,11 +53,11 @@ static enum cdcd_rc settings_add(struct cdcd_settings *s, struct cdcd_setting *i
         if (it->kind == CDCD_SETTING_EMPTY && s->items[i].kind == CDCD_SETTING_EMPTY)
             break;
         cdcd_settings_error(s, it, err, "is given twice, first on line %zu", s->items[i].line);
-        setting_free(it);
+        cdcd_settings_drop(it);
         return CDCD_ERROR;
     }
     if (s->n == MAX_SETTINGS) {
-        setting_free(it);
+        cdcd_settings_drop(it);
         return cdcd_settings_error(s, NULL, err, "more than %d keys", MAX_SETTINGS);
     }
     if (s->n == s->cap) {
@@ -151,7 +151,7 @@ static enum cdcd_rc read_list(struct reader *r, const char *path, size_t line)
         it.list.items[it.list.n++] = cdcd_xstrdup((const char *)e.data.scalar.value);
         yaml_event_delete(&e);
     }
-    setting_free(&it);
+    cdcd_settings_drop(&it);
     return CDCD_ERROR;
 }
 

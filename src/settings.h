@@ -36,6 +36,8 @@ CDCD_MUSTCHECK enum cdcd_rc cdcd_settings_parse(struct cdcd_settings *s, const c
 CDCD_MUSTCHECK enum cdcd_rc cdcd_settings_add_arg(struct cdcd_settings *s, const char *pair,
                                                   struct cdcd_error *err);
 void cdcd_settings_free(struct cdcd_settings *s);
+/* Frees what one setting owns; the caller takes it out of the list. */
+void cdcd_settings_drop(struct cdcd_setting *it);
 
 /* A CONFIG error "FILE:LINE: PATH: ..."; `at` may be NULL: then only the file is named. */
 enum cdcd_rc cdcd_settings_error(const struct cdcd_settings *s, const struct cdcd_setting *at,

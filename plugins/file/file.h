@@ -2,6 +2,7 @@
  * file.h: what the files of the file sink share.
  *
  *   line.c     one record -> one line of JSON; knows nothing of files
+ *   pretty.c   one record -> one line for people
  *   record.c   the record: what is durable, an append-only log of lengths and states
  *   output.c   the files of a folder: names, open descriptors, buffers, syncing
  *   sink.c     options, sessions, commits, check
@@ -19,6 +20,10 @@
 bool file_line_append(struct cdcd_buf *out, const struct cdcd_record *r);
 /* True when the bytes are exactly one JSON value (RFC 8259), with or without white space. */
 bool file_json_valid(const char *p, size_t n);
+
+/* ---- pretty.c ---- */
+/* The same for people: time, kind of change, table, key, row. Tombstones give no line. */
+bool file_pretty_append(struct cdcd_buf *out, const struct cdcd_record *r, bool colour);
 
 /* ---- record.c ---- */
 struct file_record {

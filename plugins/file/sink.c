@@ -33,12 +33,16 @@
 struct file_config {
     char *path;
     bool fsync;
+    int format; /* enum file_format */
 };
+
+enum file_format { FILE_FORMAT_JSON, FILE_FORMAT_PRETTY };
+static const char *const file_formats[] = {"json", "pretty", NULL};
 
 struct cdcd_sink {
     const struct file_config *config;
     const struct cdcd_sink_env *env;
-    bool to_stdout;
+    bool to_stdout, colour;
     int dirfd, lockfd;
     struct file_record record;
     struct file_outputs outputs;
@@ -67,6 +71,13 @@ static const struct cdcd_option file_options[] = {
      .default_ = "true",
      .doc = "Sync files at each commit. With false a crash of the machine (not of cdcd) can lose "
             "what was reported as delivered."},
+    {.name = "format",
+     .type = CDCD_OPT_ENUM,
+     .offset = offsetof(struct file_config, format),
+     .default_ = "json",
+     .values = file_formats,
+     .doc = "On standard output: json, one record a line for programs, or pretty, one change a "
+            "line for people, coloured on a terminal. A folder is always json."},
     {0},
 };
 
@@ -155,6 +166,7 @@ static enum cdcd_rc file_open(struct cdcd_sink **out, const void *config,
     s->dirfd = s->lockfd = -1;
     s->broken = true;
     s->to_stdout = file_forgetful(config);
+    s->colour = s->to_stdout && isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
     /* A reader that goes away is an error of write(2), not the end of the process. */
     signal(SIGPIPE, SIG_IGN);
     *out = NULL;
@@ -339,7 +351,10 @@ static enum cdcd_rc write_lines(struct cdcd_sink *s, const struct cdcd_batch *b,
                                 struct cdcd_error *err)
 {
     for (const struct cdcd_record *r = b->records; r; r = r->next) {
-        if (!file_line_append(&s->lines, r))
+        bool fits = s->config->format == FILE_FORMAT_PRETTY
+                        ? file_pretty_append(&s->lines, r, s->colour)
+                        : file_line_append(&s->lines, r);
+        if (!fits)
             return cdcd_error_set(err, CDCD_ERR_DATA,
                                   "topic %.*s: a record of %zu bytes is too large",
                                   (int)r->topic->name.len, r->topic->name.ptr,

@@ -105,7 +105,7 @@ void pg_server_free(struct pg_server *server);
 const char *pg_sqlstate(const PGresult *r); /* "" when none */
 
 /* ---- position: the JSON text that the core stores ----
- * {"lsn":"0/16B3748","done":"0/16B3748","tx":"0/16B3700","ord":5,"sys":"7123...","last":"0/..."} */
+ * {"lsn":"0/16B3748","done":"0/16B3748","tx":"0/16B3F00","ord":5,"sys":"7123...","last":"0/16B3748"} */
 struct pg_position {
     pg_lsn lsn;  /* the slot may be confirmed up to here; START_REPLICATION from here */
     pg_lsn done; /* transactions whose commit record begins before this are delivered. Normally
@@ -268,6 +268,7 @@ struct cdcd_source {
     struct pg_filter *filter;
     struct pg_stream *stream;
     struct pg_snapshot *snapshot;
+    bool own_publication; /* ephemeral: made by this source, dropped when it closes */
 };
 
 /* ---- stream.c ---- */

@@ -557,3 +557,36 @@ out:
     pg_publication_clear(&p);
     return rc;
 }
+
+/* ---- ephemeral ---- */
+
+void pg_publication_drop_own(PGconn *sql, const char *name)
+{
+    struct cdcd_error err = {0};
+    char *text = pg_sql("DROP PUBLICATION IF EXISTS %I", name);
+    if (pg_query(sql, NULL, &err, text, 0, NULL) != CDCD_OK)
+        cdcd_warn("postgres", "publication \"%s\" stays behind: %s. Run: %s", name, err.text, text);
+    free(text);
+}
+
+void pg_publication_sweep(PGconn *sql)
+{
+    /* A tail's connections carry its pipeline's name, "cdcd tail_PID_XXXX". */
+    static const char stale[] =
+        "SELECT pubname FROM pg_catalog.pg_publication p"
+        " WHERE pubname ~ '^cdcd_tail_[0-9]+_[0-9a-f]{4}$' AND NOT EXISTS ("
+        "  SELECT FROM pg_catalog.pg_stat_activity a"
+        "  WHERE a.application_name = 'cdcd ' || pg_catalog.substr(p.pubname, 6))";
+    struct cdcd_error err = {0};
+    PGresult *r = NULL;
+    if (pg_query(sql, &r, &err, stale, 0, NULL) != CDCD_OK)
+        return;
+    for (int i = 0; i < PQntuples(r); i++) {
+        char *text = pg_sql("DROP PUBLICATION IF EXISTS %I", PQgetvalue(r, i, 0));
+        if (pg_query(sql, NULL, &err, text, 0, NULL) == CDCD_OK)
+            cdcd_info("postgres", "dropped publication \"%s\" of a tail that was killed",
+                      PQgetvalue(r, i, 0));
+        free(text);
+    }
+    PQclear(r);
+}

@@ -13,6 +13,12 @@ struct pg_publication {
     char *owner;
 };
 
+/* Drops what an ephemeral source has made; a failure is only logged. */
+void pg_publication_drop_own(PGconn *sql, const char *name);
+/* Drops publications of ephemeral sources that were killed: cdcd_tail_PID_XXXX of which no
+ * connection is left. Best effort: without the right to drop them they stay. */
+void pg_publication_sweep(PGconn *sql);
+
 /* A permanent table or partitioned table that can be published. Strings in the list's arena. */
 struct pg_pub_table {
     uint32_t oid, parent; /* parent: of a partition, else 0 */

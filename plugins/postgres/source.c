@@ -3,6 +3,7 @@
  * and snapshot.c; this file connects, and takes everything down again.
  */
 #include "pg.h"
+#include "publication.h"
 
 #include <cdcd/version.h>
 
@@ -131,8 +132,10 @@ enum cdcd_rc pg_config_resolve(const void *config, const struct cdcd_source_env 
     struct pg_config *c = cdcd_xmalloc(sizeof *c);
     *c = *given;
     c->pipeline = env->pipeline ? env->pipeline : "";
-    c->slot_name = given->slot_name && *given->slot_name ? cdcd_xstrdup(given->slot_name)
-                                                         : slot_name_of(c->pipeline);
+    /* A tail must not touch the slot of the pipeline whose config it was given. */
+    c->slot_name = given->slot_name && *given->slot_name && !env->ephemeral
+                       ? cdcd_xstrdup(given->slot_name)
+                       : slot_name_of(c->pipeline);
     c->publication_name = cdcd_xstrdup(given->publication_name && *given->publication_name
                                            ? given->publication_name
                                            : c->slot_name);
@@ -192,6 +195,8 @@ static void source_close(struct cdcd_source *s)
     s->stream = NULL;
     PQfinish(s->repl);
     s->repl = NULL;
+    if (s->own_publication)
+        pg_publication_drop_own(s->sql, s->cfg->publication_name);
     if (drop)
         drop_slot(s);
     PQfinish(s->sql);

@@ -6,6 +6,7 @@
  *   w  start u64, end u64, server clock i64, payload       k  end u64, clock i64, reply at once u8
  *   r  written u64, flushed u64, applied u64, clock i64, reply at once u8
  */
+#include "publication.h"
 #include "stream.h"
 
 #include <cdcd/cursor.h>
@@ -205,12 +206,15 @@ enum cdcd_rc pg_stream_resume(struct cdcd_source *s, struct cdcd_slice from,
     if (stored && !pg_position_parse(from, &p))
         return cdcd_error_set(err, CDCD_ERR_FATAL, "the stored position %.*s cannot be read",
                               (int)from.len, from.ptr);
+    if (s->env->ephemeral && !stored)
+        pg_publication_sweep(s->sql);
     /* Before the slot: a publication is looked up as it was at each point of the log. */
     if (pg_publication_ensure(s->sql, s->cfg, s->filter, s->server.version, &created, err) !=
             CDCD_OK ||
         pg_slot_read(s->sql, s->server.version, s->cfg->slot_name, &slot, err) != CDCD_OK ||
         pg_slot_server_lsn(s->sql, s->server.in_recovery, &end, err) != CDCD_OK)
         return CDCD_ERROR;
+    s->own_publication = s->env->ephemeral && (s->own_publication || created);
     if (stored || slot.exists) {
         if (pg_slot_verify(&slot, s->cfg->slot_name, s->server.db, &s->server, end,
                            stored ? &p : NULL, err) != CDCD_OK)
@@ -218,11 +222,15 @@ enum cdcd_rc pg_stream_resume(struct cdcd_source *s, struct cdcd_slice from,
         if (!stored)
             p.lsn = p.done = slot.confirmed_flush;
     } else {
+        bool temporary = s->env->ephemeral;
         PGconn *repl = NULL;
         enum cdcd_rc rc = pg_connect(s->cfg, true, &repl, err);
         if (rc == CDCD_OK)
-            rc = pg_slot_create(repl, s, s->cfg->slot_name, false, false, &p.lsn, NULL, err);
-        PQfinish(repl);
+            rc = pg_slot_create(repl, s, s->cfg->slot_name, temporary, false, &p.lsn, NULL, err);
+        if (temporary && rc == CDCD_OK)
+            s->repl = repl; /* the slot lives as long as this connection: stream on it */
+        else
+            PQfinish(repl);
         if (rc != CDCD_OK)
             return rc;
         p.done = p.lsn;

@@ -49,6 +49,7 @@ struct cdcd_source_env {
     const char *state_dir;    /* for spill files: exists and is writable, or "" */
     int64_t max_event_bytes;
     int workers;              /* snapshot workers */
+    bool ephemeral;           /* tail: everything made on the server goes with the connection */
     bool when_needed;         /* the source may answer "position lost" with a new snapshot */
     /* True once the process was asked to end: give up long waits with RETRY. May be NULL. Any
      * thread. */

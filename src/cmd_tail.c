@@ -1,0 +1,109 @@
+/*
+ * cdcd tail: live changes on the terminal. What it makes on the server goes with its connection.
+ */
+#include "command.h"
+#include "runner.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_PAIRS 16
+
+struct pairs {
+    char *items[MAX_PAIRS];
+    size_t n;
+};
+
+static void add_pair(struct pairs *p, char *pair)
+{
+    if (p->n < MAX_PAIRS)
+        p->items[p->n++] = pair;
+    else
+        free(pair);
+}
+
+static const char *source_of(const char *url)
+{
+    static const struct {
+        const char *scheme, *source;
+    } known[] = {{"postgres://", "postgres"},
+                 {"postgresql://", "postgres"},
+                 {"mysql://", "mysql"},
+                 {"mariadb://", "mysql"},
+                 {"mongodb://", "mongodb"},
+                 {"mongodb+srv://", "mongodb"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strncmp(url, known[i].scheme, strlen(known[i].scheme)) == 0)
+            return known[i].source;
+    }
+    return strchr(url, '=') ? "postgres" : NULL; /* libpq's key=value form */
+}
+
+/* A slot, a publication and an application name of our own, told apart from other tails'. */
+static void add_common(struct pairs *p, bool json)
+{
+    unsigned seed = (unsigned)cdcd_wallclock_us();
+    add_pair(p, cdcd_xasprintf("name=tail_%d_%04x", (int)getpid(), rand_r(&seed) & 0xffffu));
+    add_pair(p, cdcd_xstrdup("sink.file.path=-"));
+    add_pair(p, cdcd_xasprintf("sink.file.format=%s", json ? "json" : "pretty"));
+    add_pair(p, cdcd_xstrdup("snapshot.mode=no_data"));
+    add_pair(p, cdcd_xstrdup("errors.max.retries=0"));
+    add_pair(p, cdcd_xstrdup("log.level=warn"));
+}
+
+static enum cdcd_rc load(const char *path, const char *url, bool json, struct cdcd_config **out,
+                         struct cdcd_error *err)
+{
+    struct pairs p = {0};
+    enum cdcd_rc rc;
+    add_common(&p, json);
+    if (path) {
+        rc = cdcd_config_load_with(path, (const char *const *)p.items, p.n, out, err);
+    } else {
+        add_pair(&p, cdcd_xasprintf("source.%s.url=%s", source_of(url), url));
+        rc = cdcd_config_from_args((const char *const *)p.items, p.n, out, err);
+    }
+    for (size_t i = 0; i < p.n; i++)
+        free(p.items[i]);
+    return rc;
+}
+
+static int tail_main(int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"config", required_argument, NULL, 'c'}, {"json", no_argument, NULL, 'j'}, {0}};
+    const char *path = NULL;
+    bool json = false;
+    int c;
+    optind = 1;
+    while ((c = getopt_long(argc, argv, "c:j", longs, NULL)) != -1) {
+        if (c == 'c')
+            path = optarg;
+        else if (c == 'j')
+            json = true;
+        else
+            return CDCD_EXIT_USAGE;
+    }
+    const char *url = optind < argc ? argv[optind] : NULL;
+    if (!path == !url || optind + 1 < argc)
+        return cdcd_command_misused(&cdcd_cmd_tail, "wants either -c FILE or one URL");
+    if (url && !source_of(url))
+        return cdcd_command_misused(&cdcd_cmd_tail, "%s is no URL of a database, such as "
+                                    "postgresql://user@host:5432/db", url);
+    struct cdcd_error err = {0};
+    struct cdcd_config *config = NULL;
+    if (load(path, url, json, &config, &err) != CDCD_OK)
+        return cdcd_command_failed(&err);
+    cdcd_log_setup((enum cdcd_log_level)config->log_level, config->log_format == 1, config->name);
+    struct cdcd_run_options options = {.ephemeral = true};
+    return cdcd_runner_run(config, &options);
+}
+
+const struct cdcd_command cdcd_cmd_tail = {
+    .name = "tail",
+    .summary = "show live changes on the terminal; leaves nothing behind on the server",
+    .usage = "cdcd tail (-c FILE | URL) [--json]",
+    .run = tail_main,
+};
