@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-
 static const struct cdcd_command *const commands[] = {
     &cdcd_cmd_run,  &cdcd_cmd_snapshot, &cdcd_cmd_check,
     &cdcd_cmd_tail, &cdcd_cmd_drop,     &cdcd_cmd_config,
@@ -22,8 +21,7 @@ static void print_help(FILE *out)
           "Commands:\n",
           out);
     for (size_t i = 0; i < NCOMMANDS; i++)
-        if (commands[i])
-            fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+        fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     fputs("\n`cdcd COMMAND --help` tells more of one. `cdcd --version` prints the version.\n"
           "A first config: `cdcd config --sample postgres`.\n\n"
           "Exit codes: 0 done, 1 failed at run time, 2 bad usage or config, 3 stopped because\n"
@@ -35,7 +33,7 @@ static const struct cdcd_command *find_command(const char *name)
 {
     for (size_t i = 0; i < NCOMMANDS; i++) {
         const struct cdcd_command *c = commands[i];
-        if (c && (strcmp(c->name, name) == 0 || (c->alias && strcmp(c->alias, name) == 0)))
+        if (strcmp(c->name, name) == 0 || (c->alias && strcmp(c->alias, name) == 0))
             return c;
     }
     return NULL;
@@ -47,8 +45,6 @@ static int unknown_command(const char *name)
     size_t n = 0;
     memset(names, 0, sizeof(names));
     for (size_t i = 0; i < NCOMMANDS; i++) {
-        if (!commands[i])
-            continue;
         names[n++].name = commands[i]->name;
         if (commands[i]->alias)
             names[n++].name = commands[i]->alias;
