@@ -58,7 +58,7 @@ class Process:
                                           stdout=subprocess.DEVNULL if stdout is None else stdout)
         self.pid = self.child.pid
         self.peak = 0
-        self.cpu = None
+        self.cpu = self.user = self.system = None
         self.code = None
 
     def sample(self):
@@ -102,7 +102,8 @@ class Process:
         self.ended = time.monotonic()
         self.code = os.waitstatus_to_exitcode(status)
         self.child.returncode = self.code
-        self.cpu = usage.ru_utime + usage.ru_stime
+        self.user, self.system = usage.ru_utime, usage.ru_stime
+        self.cpu = self.user + self.system
         self.seconds = self.ended - self.began
 
 

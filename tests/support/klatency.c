@@ -139,17 +139,25 @@ static void set(rd_kafka_conf_t *conf, const char *name, const char *value)
         fail(name, why);
 }
 
-/* All partitions of the topic, from their beginnings. */
+/* All partitions of the topic, from their beginnings. It may be about to be made. */
 static int assign(rd_kafka_t *rk, const char *topic)
 {
     const struct rd_kafka_metadata *md;
     rd_kafka_topic_t *t = rd_kafka_topic_new(rk, topic, NULL);
-    rd_kafka_resp_err_t rc = rd_kafka_metadata(rk, 0, t, &md, 10000);
-    if (rc)
+    int n = 0;
+    rd_kafka_resp_err_t rc = RD_KAFKA_RESP_ERR_NO_ERROR;
+    for (int tries = 0; n == 0 && tries < 600 && !ended; tries++) {
+        if (tries)
+            usleep(50000);
+        rc = rd_kafka_metadata(rk, 0, t, &md, 10000);
+        if (rc)
+            continue;
+        rc = md->topics[0].err;
+        n = rc ? 0 : md->topics[0].partition_cnt;
+        rd_kafka_metadata_destroy(md);
+    }
+    if (n == 0)
         fail(topic, rd_kafka_err2str(rc));
-    int n = md->topics[0].partition_cnt;
-    if (md->topics[0].err || n == 0)
-        fail(topic, rd_kafka_err2str(md->topics[0].err));
     rd_kafka_topic_partition_list_t *parts = rd_kafka_topic_partition_list_new(n);
     for (int i = 0; i < n; i++)
         rd_kafka_topic_partition_list_add(parts, topic, i)->offset = RD_KAFKA_OFFSET_BEGINNING;
@@ -157,7 +165,6 @@ static int assign(rd_kafka_t *rk, const char *topic)
     if (rc)
         fail(topic, rd_kafka_err2str(rc));
     rd_kafka_topic_partition_list_destroy(parts);
-    rd_kafka_metadata_destroy(md);
     rd_kafka_topic_destroy(t);
     return n;
 }
