@@ -147,6 +147,10 @@ static void submit(struct coordinator *c, struct chunk *chunk, struct cdcd_batch
     if (cursor)
         add_update(c, chunk, cursor);
     if (done) {
+        /* A table's last chunk ends last: a source may put there what must be read again as long
+         * as any other chunk of the table is unread. */
+        while (chunk == &c->chunks[c->nchunks - 1] && c->unfinished > 1 && !c->quit)
+            pthread_cond_wait(&c->changed, &c->lock);
         add_update(c, chunk, NULL);
         c->unfinished--;
         pthread_cond_broadcast(&c->changed);

@@ -248,6 +248,21 @@ static void log_position(struct cdcd_pipeline *p, const char *what, struct cdcd_
     cdcd_buf_free(&text);
 }
 
+/* A lost position in when_needed mode: what is stored is of no use any more. */
+static bool starts_over(struct cdcd_pipeline *p, struct cdcd_state *state, struct cdcd_error *err)
+{
+    if (err->class != CDCD_ERR_LOSS || !state->position ||
+        p->config->snapshot_mode != CDCD_SNAPSHOT_WHEN_NEEDED)
+        return false;
+    cdcd_warn("pipeline",
+              "%s. snapshot.mode is when_needed: taking a new snapshot. Rows that were deleted in "
+              "the gap stay in the target until they are removed there",
+              err->text);
+    *err = (struct cdcd_error){0};
+    cdcd_state_free(state);
+    return true;
+}
+
 /* Verifies the position and starts the stream there. In when_needed mode a lost position turns
  * into a new snapshot (*plan). */
 static enum cdcd_rc resume_stream(struct cdcd_pipeline *p, struct cdcd_state *state,
@@ -257,14 +272,7 @@ static enum cdcd_rc resume_stream(struct cdcd_pipeline *p, struct cdcd_state *st
     cdcd_buf_init(&position, 0);
     struct cdcd_slice from = cdcd_slice_str(state->position);
     enum cdcd_rc rc = p->source_ops->resume(p->source, from, &position, err);
-    if (rc == CDCD_ERROR && err->class == CDCD_ERR_LOSS &&
-        p->config->snapshot_mode == CDCD_SNAPSHOT_WHEN_NEEDED) {
-        cdcd_warn("pipeline",
-                  "%s. snapshot.mode is when_needed: taking a new snapshot. Rows that were "
-                  "deleted in the gap stay in the target until they are removed there",
-                  err->text);
-        *err = (struct cdcd_error){0};
-        cdcd_state_free(state);
+    if (rc == CDCD_ERROR && starts_over(p, state, err)) {
         *plan = PLAN_SNAPSHOT;
         rc = CDCD_OK;
         goto out;
@@ -280,7 +288,7 @@ out:
     return rc;
 }
 
-static enum cdcd_rc take_snapshot(struct cdcd_pipeline *p, const struct cdcd_state *state,
+static enum cdcd_rc take_snapshot(struct cdcd_pipeline *p, struct cdcd_state *state,
                                   struct cdcd_error *err)
 {
     struct cdcd_buf position;
@@ -288,6 +296,10 @@ static enum cdcd_rc take_snapshot(struct cdcd_pipeline *p, const struct cdcd_sta
     bool started = false;
     cdcd_pipeline_phase(p, CDCD_PHASE_SNAPSHOT);
     enum cdcd_rc rc = cdcd_coordinator_run(p, state, &position, &started, err);
+    if (rc == CDCD_ERROR && starts_over(p, state, err)) {
+        cdcd_buf_clear(&position);
+        rc = cdcd_coordinator_run(p, state, &position, &started, err);
+    }
     p->ran_before = p->ran_before || rc == CDCD_OK;
     if (rc == CDCD_OK && ends_after_snapshot(p)) {
         rc = cdcd_pipeline_flush(p, err);

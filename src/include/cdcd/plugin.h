@@ -147,6 +147,8 @@ struct cdcd_source_ops {
      * regular expressions (n may be 0). */
     enum cdcd_rc (*snapshot_tables)(struct cdcd_source *s, const struct cdcd_strlist *only,
                                     struct cdcd_snapshot_tables *out, struct cdcd_error *err);
+    /* The chunks of a table. Workers begin them in order; the last one is recorded as finished
+     * only when all others are. */
     enum cdcd_rc (*snapshot_plan)(struct cdcd_source *s, const struct cdcd_snapshot_table *t,
                                   struct cdcd_chunks *out, struct cdcd_error *err);
     void (*snapshot_end)(struct cdcd_source *s);
