@@ -35,11 +35,12 @@ struct change {
 
 static struct model {
     struct change log[LOG_MAX];
-    int n, limit;
+    _Atomic int n; /* what is below it is never changed again */
+    int limit;
     unsigned seed;
     int fail_one_in; /* 0: never */
     int64_t first_view;
-    int64_t durable_p; /* newest committed position */
+    _Atomic int64_t durable_p; /* newest committed position */
     struct cdcd_pipeline *pipeline;
     bool snapshot_only; /* ends by itself */
 } M;
@@ -58,8 +59,10 @@ static pthread_mutex_t model_lock = PTHREAD_MUTEX_INITIALIZER;
 static void grow(int n)
 {
     pthread_mutex_lock(&model_lock);
-    for (int i = 0; i < n && M.n < M.limit; i++)
-        M.log[M.n++] = (struct change){rnd(KEYS), rnd(5) == 0};
+    for (int i = 0; i < n && M.n < M.limit; i++) {
+        M.log[M.n] = (struct change){rnd(KEYS), rnd(5) == 0};
+        M.n++;
+    }
     pthread_mutex_unlock(&model_lock);
 }
 
@@ -536,7 +539,7 @@ static void judge(bool complete, bool with_rows)
 
 static void begin_model(unsigned seed)
 {
-    memset(&M, 0, sizeof M);
+    M = (struct model){0};
     M.seed = seed;
     M.limit = LOG_MAX;
     M.first_view = -1;
