@@ -18,6 +18,7 @@ struct pg_spool {
     pg_lsn first_lsn;   /* of its first message */
     pg_lsn prepare_lsn; /* of its PREPARE record; the slot must not be confirmed beyond it */
     uint64_t bytes;     /* of the file */
+    size_t relations;   /* Relation messages in it, if streamed */
     /* the rest belongs to spool.c */
     char *path;
     int fd;

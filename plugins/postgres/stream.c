@@ -333,6 +333,28 @@ static enum cdcd_rc on_stream_commit(struct pg_stream *st, const struct pg_messa
     return start_replay(st, sp, m, err);
 }
 
+/* From its stream's PREPARE on, as from its commit, the server takes what it described within a
+ * streamed transaction for known to all others; its rows come only with K. */
+static enum cdcd_rc learn_relations(struct pg_stream *st, struct pg_spool *sp,
+                                    struct cdcd_error *err)
+{
+    struct pg_spooled rec;
+    struct pg_message m;
+    enum cdcd_rc rc = sp->relations ? pg_spool_rewind(st->spools, sp, err) : CDCD_OK;
+    for (size_t seen = 0; rc == CDCD_OK && seen < sp->relations;) {
+        rc = pg_spool_next(st->spools, sp, &rec, err);
+        if (rc != CDCD_OK || rec.message.ptr[0] != 'R')
+            continue;
+        seen++;
+        rc = pg_decode(&st->decoder, rec.message, rec.lsn, true, &m, err);
+        const struct pg_rel *known = rc == CDCD_OK ? pg_rels_get(&st->rels, m.oid) : NULL;
+        if (rc == CDCD_OK && !(known && known->seq > rec.seq))
+            rc = pg_rels_put(&st->rels, &st->rel_env, &m, rec.message, true, rec.seq, err);
+    }
+    st->last_rel = NULL;
+    return rc == CDCD_END ? CDCD_OK : rc;
+}
+
 /* P and p: from here on the transaction waits, under its name, for K or r. */
 static enum cdcd_rc on_prepare(struct pg_stream *st, const struct pg_message *m, pg_lsn lsn,
                                struct cdcd_error *err)
@@ -346,7 +368,8 @@ static enum cdcd_rc on_prepare(struct pg_stream *st, const struct pg_message *m,
     sp->prepare_lsn = m->lsn;
     if (m->end_lsn > st->seen)
         st->seen = m->end_lsn;
-    return pg_spool_pause(st->spools, sp, err);
+    enum cdcd_rc rc = m->type == 'p' ? learn_relations(st, sp, err) : CDCD_OK;
+    return rc == CDCD_OK ? pg_spool_pause(st->spools, sp, err) : rc;
 }
 
 static struct pg_spool *find_prepared(struct pg_stream *st, const struct pg_message *m)
@@ -431,8 +454,10 @@ static enum cdcd_rc spool(struct pg_stream *st, pg_lsn lsn, struct cdcd_slice ra
 {
     if (!st->block->streamed)
         return spool_prepared(st, lsn, raw, err);
-    if (raw.ptr[0] == 'R')
+    if (raw.ptr[0] == 'R') {
         st->rel_seq++;
+        st->block->relations++;
+    }
     return pg_spool_append(st->spools, st->block, lsn, st->rel_seq, raw, err);
 }
 
