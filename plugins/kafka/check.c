@@ -37,10 +37,7 @@ static bool check_reachable(struct checking *c)
         add(c, CDCD_CHECK_FAIL, "sink.kafka", NULL, "%s", err.text);
         return false;
     }
-    rd_kafka_resp_err_t code = rd_kafka_metadata(s->rk, 1, NULL, &c->md, 10000);
-    rd_kafka_poll(s->rk, 0);
-    if (code) {
-        kafka_fail(s, &err, code, NULL, "listing topics");
+    if (kafka_list_topics(s, &c->md, &err) != CDCD_OK) {
         add(c, CDCD_CHECK_FAIL, "sink.kafka broker", NULL, "%s", err.text);
         return false;
     }
@@ -102,7 +99,7 @@ static void check_position(struct checking *c)
             s->position_name);
         return;
     }
-    kafka_describe(s->rk, (const char *const[]){s->position_name}, 1, &set);
+    kafka_describe(s, (const char *const[]){s->position_name}, 1, &set);
     if (*set.cleanup_policy && !strstr(set.cleanup_policy, "compact")) {
         const char *command = policy_command(s, s->position_name, "compact");
         add(c, CDCD_CHECK_FAIL, "sink.kafka position", command,
@@ -168,7 +165,7 @@ static void check_topics(struct checking *c)
             names[n++] = name;
     }
     if (n)
-        kafka_describe(c->s->rk, names, n, set);
+        kafka_describe(c->s, names, n, set);
     for (size_t i = 0; i < n; i++)
         check_topic(c, names[i], &set[i]);
     if (!n)

@@ -118,6 +118,7 @@ struct cdcd_sink {
     uint64_t position_seq;     /* what the position record in flight stands for */
     int64_t position_at;
 
+    bool has_controller; /* as the last list of topics said */
     bool broken, loaded_once;
     bool fault_set;
     struct cdcd_error fault; /* from a callback */
@@ -164,12 +165,16 @@ void kafka_topics_release(struct cdcd_sink *s);
 /* Asks anew for max.message.bytes. */
 void kafka_topic_refresh(struct cdcd_sink *s, struct kafka_topic *kt);
 
+/* All topics of the cluster, sorted by name: *out owned by the caller. */
+enum cdcd_rc kafka_list_topics(struct cdcd_sink *s, const struct rd_kafka_metadata **out,
+                               struct cdcd_error *err);
+
 struct kafka_setting {
     char cleanup_policy[32]; /* "" unknown */
     int64_t max_bytes;       /* 0 unknown */
 };
 /* Settings of topics, in their order; leaves unknown what may not be read. */
-void kafka_describe(rd_kafka_t *rk, const char *const *names, size_t n,
+void kafka_describe(struct cdcd_sink *s, const char *const *names, size_t n,
                     struct kafka_setting *out);
 
 /* ---- position.c ---- */
@@ -193,6 +198,8 @@ enum kafka_verdict kafka_judge(struct cdcd_sink *s, const struct cdcd_record *r,
 enum kafka_verdict kafka_judge_local(struct cdcd_sink *s, const struct cdcd_record *r,
                                      struct kafka_topic *kt, uint64_t seq,
                                      rd_kafka_resp_err_t code, struct cdcd_error *err);
+/* True when the record may go to the dead-letter topic with its value. */
+bool kafka_dead_letter_value(struct cdcd_sink *s, const struct cdcd_record *r, uint64_t seq);
 /* Everything up to seq is durable: refusals met on the way are settled. */
 void kafka_refusals_settle(struct cdcd_sink *s, uint64_t seq);
 void kafka_refusals_free(struct cdcd_sink *s);

@@ -9,9 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Values over this size do not go to the dead-letter topic: they would be refused there too. */
-#define DEAD_LETTER_VALUE 900000
-
 void kafka_durable(struct cdcd_sink *s, uint64_t seq)
 {
     if (seq <= s->durable)
@@ -44,7 +41,8 @@ void kafka_marks_take(struct cdcd_sink *s, uint64_t seq)
         s->state_new = true;
         free((char *)(uintptr_t)s->marks[n++].state.ptr);
     }
-    memmove(s->marks, s->marks + n, (s->nmarks - n) * sizeof *s->marks);
+    if (n)
+        memmove(s->marks, s->marks + n, (s->nmarks - n) * sizeof *s->marks);
     s->nmarks -= n;
 }
 
@@ -139,16 +137,16 @@ static rd_kafka_error_t *send_record(struct cdcd_sink *s, struct kafka_topic *kt
     return rd_kafka_produceva(s->rk, s->vu, n);
 }
 
-/* The record with its headers, and what happened to it; its value if that is not too large. */
+/* The record with its headers, and what happened to it; with_value unless that is too large. */
 static rd_kafka_error_t *send_dead_letter(struct cdcd_sink *s, struct kafka_topic *kt,
                                           struct cdcd_batch *b, const struct cdcd_record *r,
-                                          rd_kafka_resp_err_t code)
+                                          rd_kafka_resp_err_t code, bool with_value)
 {
     char bytes[32];
     int len = snprintf(bytes, sizeof bytes, "%zu", r->value.len);
     const char *why = rd_kafka_err2str(code);
     struct cdcd_slice value = r->value;
-    if (value.len > DEAD_LETTER_VALUE)
+    if (!with_value)
         value = (struct cdcd_slice){NULL, 0};
     size_t n = vu_record(s, s->dead_letter.rkt, b, r, value, 3);
     if (code == RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP)
@@ -177,9 +175,13 @@ static enum cdcd_rc produce(struct cdcd_sink *s, struct kafka_topic *kt, struct 
 {
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
     enum kafka_verdict verdict = kafka_judge(s, r, kt, b->seq, &code, err);
+    bool with_value = true;
     while (verdict == KAFKA_SEND || verdict == KAFKA_SEND_DEAD_LETTER) {
-        rd_kafka_error_t *e = verdict == KAFKA_SEND ? send_record(s, kt, b, r)
-                                                    : send_dead_letter(s, kt, b, r, code);
+        if (verdict == KAFKA_SEND_DEAD_LETTER)
+            with_value = with_value && kafka_dead_letter_value(s, r, b->seq);
+        rd_kafka_error_t *e = verdict == KAFKA_SEND
+                                  ? send_record(s, kt, b, r)
+                                  : send_dead_letter(s, kt, b, r, code, with_value);
         if (!e) {
             b->outstanding++;
             s->in_flight++;
@@ -188,14 +190,19 @@ static enum cdcd_rc produce(struct cdcd_sink *s, struct kafka_topic *kt, struct 
             s->counters.records++;
             return CDCD_OK;
         }
-        code = rd_kafka_error_code(e);
-        if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
-            rd_kafka_error_destroy(e);
-            return CDCD_AGAIN;
-        }
-        if (kafka_class(code) != CDCD_ERR_DATA || verdict != KAFKA_SEND)
+        rd_kafka_resp_err_t why = rd_kafka_error_code(e);
+        bool dead = verdict == KAFKA_SEND_DEAD_LETTER;
+        if (why != RD_KAFKA_RESP_ERR__QUEUE_FULL &&
+            (kafka_class(why) != CDCD_ERR_DATA || (dead && !with_value)))
             return kafka_error(s, e, kt->name, err);
         rd_kafka_error_destroy(e);
+        if (why == RD_KAFKA_RESP_ERR__QUEUE_FULL)
+            return CDCD_AGAIN;
+        if (dead) {
+            with_value = false;
+            continue;
+        }
+        code = why;
         verdict = kafka_judge_local(s, r, kt, b->seq, code, err);
     }
     return verdict == KAFKA_DROP ? CDCD_OK : CDCD_ERROR;

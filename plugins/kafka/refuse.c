@@ -14,6 +14,8 @@
 
 /* How long a refusal for size is taken as the broker's mind for other records as large. */
 #define REFUSED_MS 30000
+/* Values over this size do not go to the dead-letter topic: they would be refused there too. */
+#define DEAD_LETTER_VALUE 900000
 
 size_t kafka_record_bytes(const struct cdcd_record *r)
 {
@@ -60,6 +62,16 @@ static struct kafka_refusal *refusal_add(struct cdcd_sink *s, const char *topic,
                                 .code = code};
     s->counters.refused++;
     return f;
+}
+
+static struct kafka_refusal *refusal_find(struct cdcd_sink *s, struct cdcd_slice pos,
+                                          const char *topic)
+{
+    for (size_t i = 0; pos.len && i < s->nrefusals; i++)
+        if (cdcd_slice_eq(cdcd_slice_str(s->refusals[i].pos), pos) &&
+            strcmp(s->refusals[i].topic, topic) == 0)
+            return &s->refusals[i];
+    return NULL;
 }
 
 static void refusal_free(struct kafka_refusal *f)
@@ -113,6 +125,14 @@ static void refused_data(struct cdcd_sink *s, const rd_kafka_message_t *m, const
     struct cdcd_slice pos;
     size_t bytes = message_bytes(m, &pos);
     bool alone = s->careful || (int64_t)bytes >= s->batch_size;
+    if (refusal_find(s, pos, topic)) {
+        /* What the policy made of it is refused as well. */
+        set_fault(s, CDCD_ERR_DATA, topic, rd_kafka_err2str(m->err),
+                  "a record that was refused elsewhere cannot be written here either; set "
+                  "sink.kafka.errors.policy to skip, or sink.kafka.dead.letter.topic to another "
+                  "topic");
+        return;
+    }
     if (alone && (pos.len || s->config->policy == KAFKA_STOP)) {
         if (s->fault_set && !s->fault_refusal)
             return;
@@ -121,7 +141,7 @@ static void refused_data(struct cdcd_sink *s, const rd_kafka_message_t *m, const
         return;
     }
     s->careful = true;
-    set_fault(s, alone ? CDCD_ERR_DATA : CDCD_ERR_RETRY, topic, rd_kafka_message_errstr(m),
+    set_fault(s, alone ? CDCD_ERR_DATA : CDCD_ERR_RETRY, topic, rd_kafka_err2str(m->err),
               alone ? "the record has no position, so the policy cannot be followed"
                     : "the records since the last commit are sent again one by one, to find which "
                       "of them the broker refuses");
@@ -142,7 +162,7 @@ void kafka_refused(struct cdcd_sink *s, const rd_kafka_message_t *m)
     case RD_KAFKA_RESP_ERR__FENCED:
     case RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH:
     case RD_KAFKA_RESP_ERR_PRODUCER_FENCED:
-        set_fault(s, CDCD_ERR_LOSS, topic, rd_kafka_message_errstr(m), "");
+        set_fault(s, CDCD_ERR_LOSS, topic, rd_kafka_err2str(m->err), "");
         s->fenced = true;
         return;
     default:
@@ -151,7 +171,7 @@ void kafka_refused(struct cdcd_sink *s, const rd_kafka_message_t *m)
     if (kafka_class(m->err) == CDCD_ERR_DATA)
         refused_data(s, m, topic);
     else
-        set_fault(s, kafka_class(m->err), topic, rd_kafka_message_errstr(m), kafka_mend(m->err));
+        set_fault(s, kafka_class(m->err), topic, rd_kafka_err2str(m->err), kafka_mend(m->err));
 }
 
 static struct kafka_topic *topic_named(struct cdcd_sink *s, const char *name)
@@ -217,15 +237,12 @@ static enum kafka_verdict by_policy(const struct cdcd_sink *s)
     return s->config->policy == KAFKA_DEAD_LETTER ? KAFKA_SEND_DEAD_LETTER : KAFKA_DROP;
 }
 
-static struct kafka_refusal *refusal_find(struct cdcd_sink *s, const struct cdcd_record *r,
-                                          const struct kafka_topic *kt)
+bool kafka_dead_letter_value(struct cdcd_sink *s, const struct cdcd_record *r, uint64_t seq)
 {
-    struct cdcd_slice pos = record_pos(r);
-    for (size_t i = 0; pos.len && i < s->nrefusals; i++)
-        if (cdcd_slice_eq(cdcd_slice_str(s->refusals[i].pos), pos) &&
-            strcmp(s->refusals[i].topic, kt->name) == 0)
-            return &s->refusals[i];
-    return NULL;
+    struct kafka_refusal *f = refusal_find(s, record_pos(r), s->dead_letter_name);
+    if (f)
+        f->met = seq;
+    return !f && r->value.len <= DEAD_LETTER_VALUE;
 }
 
 static struct kafka_refusal *refuse_now(struct cdcd_sink *s, const struct cdcd_record *r,
@@ -253,7 +270,7 @@ enum kafka_verdict kafka_judge(struct cdcd_sink *s, const struct cdcd_record *r,
     }
     if (!s->nrefusals && !kt->refused_until)
         return KAFKA_SEND;
-    struct kafka_refusal *f = refusal_find(s, r, kt);
+    struct kafka_refusal *f = refusal_find(s, record_pos(r), kt->name);
     if (f)
         f->met = seq;
     else if (kt->refused_until && kt->max_bytes && !s->compressed &&

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #define ADMIN_MS 30000
+#define LIST_MS 10000
 #define ADMIN_TOPICS 200 /* a request; an answer has some thirty settings for each */
 
 static rd_kafka_event_t *admin_wait(rd_kafka_t *rk, rd_kafka_queue_t *q)
@@ -42,13 +43,17 @@ static int by_name(const void *a, const void *b)
 }
 
 /* All topics of the cluster, sorted by name: *out owned by the caller. */
-static enum cdcd_rc list_topics(struct cdcd_sink *s, const struct rd_kafka_metadata **out,
+enum cdcd_rc kafka_list_topics(struct cdcd_sink *s, const struct rd_kafka_metadata **out,
                                 struct cdcd_error *err)
 {
-    rd_kafka_resp_err_t code = rd_kafka_metadata(s->rk, 1, NULL, out, ADMIN_MS);
+    rd_kafka_resp_err_t code = rd_kafka_metadata(s->rk, 1, NULL, out, LIST_MS);
     rd_kafka_poll(s->rk, 0);
     if (code)
         return kafka_fail(s, err, code, NULL, "listing topics");
+    int32_t controller = rd_kafka_controllerid(s->rk, 0);
+    s->has_controller = false;
+    for (int i = 0; i < (*out)->broker_cnt; i++)
+        s->has_controller = s->has_controller || (*out)->brokers[i].id == controller;
     qsort((*out)->topics, (size_t)(*out)->topic_cnt, sizeof *(*out)->topics, by_name);
     return CDCD_OK;
 }
@@ -171,7 +176,7 @@ static enum cdcd_rc create_missing(struct cdcd_sink *s, struct kafka_topic **top
     const struct rd_kafka_metadata *md = NULL;
     struct shape *missing = cdcd_xcalloc(n ? n : 1, sizeof *missing);
     size_t k = 0;
-    enum cdcd_rc rc = list_topics(s, &md, err);
+    enum cdcd_rc rc = kafka_list_topics(s, &md, err);
     for (size_t i = 0; rc == CDCD_OK && i < n; i++) {
         const rd_kafka_metadata_topic_t *t = find_topic(md, shapes[i].name);
         topics[i]->partitions = t ? t->partition_cnt : shapes[i].partitions;
@@ -180,6 +185,10 @@ static enum cdcd_rc create_missing(struct cdcd_sink *s, struct kafka_topic **top
         if (!t)
             missing[k++] = shapes[i];
     }
+    if (rc == CDCD_OK && k && !s->has_controller)
+        rc = cdcd_error_set(err, CDCD_ERR_RETRY,
+                            "topic %s cannot be created: the cluster has no controller now",
+                            missing[0].name);
     for (size_t at = 0; rc == CDCD_OK && at < k; at += ADMIN_TOPICS)
         rc = create_some(s, missing + at, k - at < ADMIN_TOPICS ? k - at : ADMIN_TOPICS, err);
     if (md)
@@ -242,11 +251,15 @@ static void describe_some(rd_kafka_t *rk, const char *const *names, size_t n,
     rd_kafka_queue_destroy(q);
 }
 
-void kafka_describe(rd_kafka_t *rk, const char *const *names, size_t n, struct kafka_setting *out)
+void kafka_describe(struct cdcd_sink *s, const char *const *names, size_t n,
+                    struct kafka_setting *out)
 {
     memset(out, 0, n * sizeof *out);
+    /* librdkafka would wait its whole time for a controller. */
+    if (!s->has_controller)
+        return;
     for (size_t at = 0; at < n; at += ADMIN_TOPICS)
-        describe_some(rk, names + at, n - at < ADMIN_TOPICS ? n - at : ADMIN_TOPICS, out + at);
+        describe_some(s->rk, names + at, n - at < ADMIN_TOPICS ? n - at : ADMIN_TOPICS, out + at);
 }
 
 /* ---- making ready ---- */
@@ -316,7 +329,7 @@ static enum cdcd_rc wait_known(struct cdcd_sink *s, struct kafka_topic **topics,
     size_t at = 0;
     for (int wait = 10; at < n; wait = wait < 200 ? wait * 2 : 200) {
         const struct rd_kafka_metadata *md;
-        if (list_topics(s, &md, err) != CDCD_OK)
+        if (kafka_list_topics(s, &md, err) != CDCD_OK)
             return CDCD_ERROR;
         while (at < n && has_leaders(md, topics[at]->name))
             at++;
@@ -367,7 +380,7 @@ enum cdcd_rc kafka_topics_ready(struct cdcd_sink *s, struct kafka_topic **topics
     }
     enum cdcd_rc rc = n ? create_missing(s, topics, shapes, n, &created, err) : CDCD_OK;
     if (rc == CDCD_OK && n)
-        kafka_describe(s->rk, names, n, set);
+        kafka_describe(s, names, n, set);
     for (size_t i = 0; rc == CDCD_OK && i < n; i++)
         rc = examine(s, topics[i], &set[i], err);
     if (rc == CDCD_OK)
@@ -435,7 +448,7 @@ void kafka_topics_release(struct cdcd_sink *s)
 void kafka_topic_refresh(struct cdcd_sink *s, struct kafka_topic *kt)
 {
     struct kafka_setting set;
-    kafka_describe(s->rk, &kt->name, 1, &set);
+    kafka_describe(s, &kt->name, 1, &set);
     if (set.max_bytes)
         kt->max_bytes = set.max_bytes;
 }
