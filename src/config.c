@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "http.h"
 #include "plugin.h"
 #include "settings.h"
 
@@ -71,8 +72,16 @@ const struct cdcd_option cdcd_config_options[] = {
     {.name = "http.listen",
      .type = CDCD_OPT_STR,
      .offset = AT(http_listen),
-     .doc = "Address and port for status and metrics. Default: none.",
+     .doc = "HOST:PORT where status and metrics are served over HTTP: / (a page), /api/status, "
+            "/metrics (Prometheus), /healthz, /readyz. There is no authentication: stay on a "
+            "loopback address such as 127.0.0.1:8083 or [::1]:8083. Default: none.",
      .sample = "127.0.0.1:8083"},
+    {.name = "http.ready.max.lag.ms",
+     .type = CDCD_OPT_DURATION,
+     .offset = AT(http_ready_max_lag_ms),
+     .min = 1,
+     .doc = "/readyz answers 503 when the sink is further behind the source. Default: no limit.",
+     .sample = "60s"},
     {.name = "max.event.bytes",
      .type = CDCD_OPT_SIZE,
      .offset = AT(max_event_bytes),
@@ -262,6 +271,18 @@ static enum cdcd_rc check_name(const struct cdcd_settings *s, const char *path, 
                                value);
 }
 
+static enum cdcd_rc check_listen(const struct cdcd_settings *s, const struct cdcd_config *c,
+                                 struct cdcd_error *err)
+{
+    struct cdcd_listen ignored;
+    if (!c->http_listen || cdcd_listen_parse(c->http_listen, &ignored))
+        return CDCD_OK;
+    return cdcd_settings_error(s, find_setting(s, "http.listen"), err,
+                               "expected HOST:PORT such as 127.0.0.1:8083 or [::1]:8083, not "
+                               "\"%s\"",
+                               c->http_listen);
+}
+
 static bool usable_folder(const char *path)
 {
     struct stat st;
@@ -315,7 +336,8 @@ static enum cdcd_rc build(const struct cdcd_settings *s, struct cdcd_config *c,
 {
     enum cdcd_rc rc;
     if ((rc = cdcd_options_apply(cdcd_config_options, c, s, "", in_section, err)) != CDCD_OK ||
-        (rc = check_name(s, "name", c->name, err)) != CDCD_OK)
+        (rc = check_name(s, "name", c->name, err)) != CDCD_OK ||
+        (rc = check_listen(s, c, err)) != CDCD_OK)
         return rc;
     c->log_json = c->log_format == 1;
     if (!c->topic_prefix)

@@ -29,6 +29,7 @@ struct cdcd_config {
     bool log_json;     /* the same */
     int log_level;     /* enum cdcd_log_level */
     char *http_listen; /* or NULL */
+    int64_t http_ready_max_lag_ms; /* 0: no limit */
     int64_t max_event_bytes;
     int64_t batches;
     int64_t max_retries; /* -1: for ever */

@@ -141,6 +141,7 @@ static void submit(struct coordinator *c, struct chunk *chunk, struct cdcd_batch
         c->first_in_table = false;
         c->held = b;
         cdcd_progress_rows(c->progress, b->nevents);
+        cdcd_pipeline_snapshot_rows(c->p, b->nevents);
     } else {
         cdcd_publish_batch_done(c->p, b);
     }
@@ -370,6 +371,7 @@ static enum cdcd_rc read_tables(struct coordinator *c, const struct cdcd_snapsho
             return CDCD_ERROR;
         }
         cdcd_progress_table(c->progress, t->label, t->rows, i, tables->n);
+        cdcd_pipeline_snapshot_table(c->p, t->label, t->rows, i, tables->n);
         begin_table(c, t, chunks, n);
         enum cdcd_rc rc = wait_table(c, err);
         if (rc != CDCD_OK)
@@ -495,6 +497,7 @@ enum cdcd_rc cdcd_coordinator_run(struct cdcd_pipeline *p, const struct cdcd_sta
         c.progress = cdcd_progress_new(tables.n);
         rc = run_workers(&c, &tables, left, err);
         cdcd_progress_free(c.progress, rc == CDCD_OK);
+        cdcd_pipeline_snapshot_table(p, "", -1, 0, 0);
     }
     ops->snapshot_end(p->source);
     if (rc == CDCD_OK && again) {

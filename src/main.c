@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const struct cdcd_command *const commands[] = {
-    &cdcd_cmd_run,  &cdcd_cmd_snapshot, &cdcd_cmd_check,
+    &cdcd_cmd_run,  &cdcd_cmd_snapshot, &cdcd_cmd_check, &cdcd_cmd_status,
     &cdcd_cmd_tail, &cdcd_cmd_drop,     &cdcd_cmd_config,
 };
 #define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))

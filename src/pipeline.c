@@ -31,6 +31,27 @@ void cdcd_pipeline_phase(struct cdcd_pipeline *p, enum cdcd_phase phase)
 {
     pthread_mutex_lock(&p->lock);
     p->stats.phase = phase;
+    if (phase == CDCD_PHASE_BACKOFF || phase == CDCD_PHASE_STOPPED)
+        p->stats.lag_bytes = p->stats.lag_ms = -1; /* nobody measures it */
+    pthread_mutex_unlock(&p->lock);
+}
+
+void cdcd_pipeline_snapshot_table(struct cdcd_pipeline *p, const char *label, int64_t expected,
+                                  size_t index, size_t tables)
+{
+    pthread_mutex_lock(&p->lock);
+    snprintf(p->stats.snapshot.table, sizeof p->stats.snapshot.table, "%s", label);
+    p->stats.snapshot.expected = expected;
+    p->stats.snapshot.index = index;
+    p->stats.snapshot.tables = tables;
+    p->stats.snapshot.rows = 0;
+    pthread_mutex_unlock(&p->lock);
+}
+
+void cdcd_pipeline_snapshot_rows(struct cdcd_pipeline *p, uint32_t n)
+{
+    pthread_mutex_lock(&p->lock);
+    p->stats.snapshot.rows += n;
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -356,6 +377,12 @@ static enum cdcd_rc run_session(struct cdcd_pipeline *p, struct cdcd_error *err)
     cdcd_queue_reopen(&p->full);
     if (load_state(p, &state, err) != CDCD_OK)
         return CDCD_ERROR;
+    if (state.position) {
+        pthread_mutex_lock(&p->lock);
+        free(p->shown_position);
+        p->shown_position = cdcd_xstrdup(state.position);
+        pthread_mutex_unlock(&p->lock);
+    }
     recall_batches(p);
     p->next_idle = 0;
     p->next_heartbeat = 0;
@@ -417,6 +444,16 @@ static int64_t first_delay(const struct cdcd_pipeline *p)
     return most < BACKOFF_FIRST_MS ? most : BACKOFF_FIRST_MS;
 }
 
+static void note_error(struct cdcd_pipeline *p, const struct cdcd_error *err, bool again)
+{
+    pthread_mutex_lock(&p->lock);
+    snprintf(p->stats.last_error, sizeof p->stats.last_error, "%.500s", err->text);
+    p->stats.last_error_us = cdcd_wallclock_us();
+    p->stats.retries += again;
+    p->stats.failed = !again;
+    pthread_mutex_unlock(&p->lock);
+}
+
 enum cdcd_rc cdcd_pipeline_run(struct cdcd_pipeline *p, struct cdcd_error *err)
 {
     int64_t delay = first_delay(p), retries = 0;
@@ -434,11 +471,9 @@ enum cdcd_rc cdcd_pipeline_run(struct cdcd_pipeline *p, struct cdcd_error *err)
             delay = first_delay(p);
             retries = 0;
         }
-        pthread_mutex_lock(&p->lock);
-        snprintf(p->stats.last_error, sizeof p->stats.last_error, "%.500s", err->text);
-        p->stats.retries++;
-        pthread_mutex_unlock(&p->lock);
-        if (!may_retry(p, err, retries))
+        bool again = may_retry(p, err, retries);
+        note_error(p, err, again);
+        if (!again)
             break;
         retries++;
         cdcd_warn("pipeline", "%s; trying again in %lld ms", err->text, (long long)delay);
@@ -496,6 +531,7 @@ enum cdcd_rc cdcd_pipeline_new(const struct cdcd_config *config,
     p->source_env.ephemeral = options->ephemeral;
     p->source_env.stopping = stopping;
     p->source_env.ctx = p;
+    p->stats.lag_bytes = p->stats.lag_ms = p->stats.commit_age_ms = -1;
     pthread_mutex_init(&p->lock, NULL);
     cdcd_queue_init(&p->free);
     cdcd_queue_init(&p->full);
@@ -529,13 +565,28 @@ void cdcd_pipeline_free(struct cdcd_pipeline *p)
     free(p->remember);
     free(p->memory);
     free(p->last_acked);
+    free(p->shown_position);
     pthread_mutex_destroy(&p->lock);
     free(p);
 }
 
 void cdcd_pipeline_stats(struct cdcd_pipeline *p, struct cdcd_stats *out)
 {
+    struct cdcd_buf text;
+    cdcd_buf_init(&text, 0);
     pthread_mutex_lock(&p->lock);
+    int64_t now = cdcd_now_ms();
     *out = p->stats;
+    out->commit_age_ms = p->committed_ms ? now - p->committed_ms : -1;
+    if (p->shown_position && p->source_ops->describe)
+        p->source_ops->describe(cdcd_slice_str(p->shown_position), &text);
+    else if (p->shown_position)
+        cdcd_buf_adds(&text, p->shown_position);
+    /* The source is not behind when it is the sink that does not take what was read. */
+    if (out->phase == CDCD_PHASE_STREAM && p->written_seq != p->durable_seq &&
+        out->lag_ms < now - p->unpublished_ms)
+        out->lag_ms = now - p->unpublished_ms;
     pthread_mutex_unlock(&p->lock);
+    snprintf(out->position, sizeof out->position, "%s", cdcd_buf_cstr(&text));
+    cdcd_buf_free(&text);
 }

@@ -50,10 +50,20 @@ struct cdcd_stats {
     enum cdcd_phase phase;
     uint64_t events, records, bytes; /* written to the sink */
     uint64_t snapshot_rows;
+    uint64_t skipped; /* events left out by event.processing.failure.handling.mode */
     uint64_t retries;
-    int64_t lag_bytes, lag_ms;
-    char position[256]; /* durable, described */
+    int64_t lag_bytes, lag_ms; /* of the sink behind the source; -1 unknown */
+    int64_t commit_age_ms;     /* since something became durable; -1: nothing has */
+    struct {
+        char table[160];
+        size_t index, tables; /* index from 0; tables 0: no snapshot is being taken */
+        uint64_t rows;        /* of the table, read by this process */
+        int64_t expected;     /* estimate, -1 unknown */
+    } snapshot;
+    bool failed;        /* has ended with an error: last_error */
+    char position[256]; /* durable, described; "": none yet */
     char last_error[512];
+    int64_t last_error_us; /* 0: none */
 };
 void cdcd_pipeline_stats(struct cdcd_pipeline *p, struct cdcd_stats *out);
 const char *cdcd_phase_name(enum cdcd_phase phase);

@@ -52,6 +52,9 @@ struct cdcd_pipeline {
     uint64_t durable_seq, written_seq;
     char *durable_position; /* owned; newest */
     bool progress;          /* something became durable in this session */
+    char *shown_position;   /* owned; newest that was ever durable, for stats */
+    int64_t committed_ms;   /* when something last became durable; 0: never */
+    int64_t unpublished_ms; /* since when written_seq is ahead of durable_seq */
     struct cdcd_stats stats;
 };
 
@@ -78,6 +81,10 @@ enum cdcd_rc cdcd_pipeline_flush(struct cdcd_pipeline *p, struct cdcd_error *err
 enum cdcd_rc cdcd_pipeline_stream(struct cdcd_pipeline *p, const struct cdcd_state *unfinished,
                                   struct cdcd_error *err);
 void cdcd_pipeline_phase(struct cdcd_pipeline *p, enum cdcd_phase phase);
+/* Snapshot progress for stats; any thread. tables 0: the snapshot has ended. */
+void cdcd_pipeline_snapshot_table(struct cdcd_pipeline *p, const char *label, int64_t expected,
+                                  size_t index, size_t tables);
+void cdcd_pipeline_snapshot_rows(struct cdcd_pipeline *p, uint32_t n);
 
 /* ---- coordinator.c ---- */
 /* Takes, or goes on with, a snapshot. `state`: what the sink holds (position NULL: nothing).

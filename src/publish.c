@@ -73,9 +73,12 @@ void cdcd_publish_durable(void *ctx, uint64_t seq)
     pthread_mutex_lock(&p->lock);
     p->durable_seq = seq;
     p->progress = true;
+    p->committed_ms = p->unpublished_ms = cdcd_now_ms();
     if (newest) {
         free(p->durable_position);
         p->durable_position = newest;
+        free(p->shown_position);
+        p->shown_position = cdcd_xstrdup(newest);
     }
     pthread_mutex_unlock(&p->lock);
 }
@@ -88,10 +91,13 @@ void cdcd_publish_reset(struct cdcd_pipeline *p)
     for (size_t i = 0; i < p->nremember; i++)
         free(p->remember[i].state);
     p->nremember = 0;
+    p->seq = 0;
+    pthread_mutex_lock(&p->lock);
     free(p->durable_position);
     p->durable_position = NULL;
-    p->seq = p->written_seq = p->durable_seq = 0;
+    p->written_seq = p->durable_seq = 0;
     p->progress = false;
+    pthread_mutex_unlock(&p->lock);
     p->publish_bad = false;
     p->publish_error = (struct cdcd_error){0};
 }
@@ -111,7 +117,10 @@ static enum cdcd_rc publish_batch(struct cdcd_pipeline *p, struct cdcd_batch *b,
     /* Counted as written before it is: the sink may give the batch back within write, and a
      * batch at home whose number is not known yet would look like one that is durable. */
     pthread_mutex_lock(&p->lock);
+    if (p->written_seq == p->durable_seq)
+        p->unpublished_ms = cdcd_now_ms();
     p->written_seq = p->seq;
+    p->stats.skipped = cdcd_encoder_skipped(p->encoder);
     p->stats.events += b->nevents;
     p->stats.records += b->nrecords;
     p->stats.bytes += b->bytes;

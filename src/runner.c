@@ -1,6 +1,7 @@
 #include "runner.h"
 
 #include "command.h"
+#include "http.h"
 
 #include <cdcd/log.h>
 
@@ -42,6 +43,7 @@ struct cdcd_config *cdcd_runner_load(const char *path, int *code)
 
 struct job {
     struct cdcd_pipeline *pipeline;
+    struct cdcd_http *http; /* or NULL */
     struct cdcd_error err;
     enum cdcd_rc rc;
     atomic_bool ended;
@@ -63,6 +65,7 @@ static void supervise(struct job *job)
     const struct timespec wait = {0, 50000000};
     while (!atomic_load(&job->ended)) {
         int sig = sigtimedwait(&set, NULL, &wait);
+        cdcd_http_tick(job->http);
         if (sig < 0 || sig == SIGHUP)
             continue;
         if (asked) {
@@ -86,6 +89,12 @@ int cdcd_runner_run(struct cdcd_config *config, const struct cdcd_run_options *o
         code = cdcd_command_failed(&job.err);
         goto out;
     }
+    /* A tail beside the daemon of the same config must not want its port. */
+    if (config->http_listen && !options->ephemeral &&
+        cdcd_http_start(config, job.pipeline, &job.http, &job.err) != CDCD_OK) {
+        code = cdcd_command_failed(&job.err);
+        goto out;
+    }
     if (pthread_create(&thread, NULL, job_main, &job) != 0) {
         cdcd_error_set(&job.err, CDCD_ERR_FATAL, "cannot start the capture thread");
         code = cdcd_command_failed(&job.err);
@@ -98,6 +107,7 @@ int cdcd_runner_run(struct cdcd_config *config, const struct cdcd_run_options *o
         code = cdcd_command_failed(&job.err);
     }
 out:
+    cdcd_http_stop(job.http);
     cdcd_pipeline_free(job.pipeline);
     cdcd_config_free(config);
     return code;

@@ -163,7 +163,7 @@ struct cdcd_source_ops {
     enum cdcd_rc (*worker_read)(struct cdcd_worker *w, struct cdcd_batch *b,
                                 struct cdcd_error *err);
 
-    /* Human-readable form of a position, for logs and status. */
+    /* Human-readable form of a position, for logs and status; any thread. */
     void (*describe)(struct cdcd_slice position, struct cdcd_buf *out);
 };
 
