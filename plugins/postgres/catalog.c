@@ -145,17 +145,24 @@ static size_t flagged_key(const struct pg_relation *rel, size_t *key)
     return n;
 }
 
+/* Every column of the key is in the replica identity. */
+static bool covered(const struct pg_relation *rel, const size_t *key, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!rel->attrs[key[i]].identity)
+            return false;
+    }
+    return true;
+}
+
+/* The key is the replica identity. */
 static bool all_flagged(const struct pg_relation *rel, const size_t *key, size_t n)
 {
     size_t flagged = 0;
 
     for (size_t i = 0; i < rel->nattrs; i++)
         flagged += rel->attrs[i].identity;
-    for (size_t i = 0; i < n; i++) {
-        if (!rel->attrs[key[i]].identity)
-            return false;
-    }
-    return flagged == n;
+    return flagged == n && covered(rel, key, n);
 }
 
 /* Attributes that are the key, in its order, into key[nattrs]. */
@@ -169,7 +176,8 @@ static size_t choose_key(const struct pg_relation *rel, const struct facts *f, s
             return index_key(rel, f, true, key);
         return flagged_key(rel, key);
     case 'i':
-        if (n > 0)
+        /* Deletes carry the index's columns and no others. */
+        if (n > 0 && covered(rel, key, n))
             return n;
         n = index_key(rel, f, false, key);
         return n > 0 && all_flagged(rel, key, n) ? n : flagged_key(rel, key);

@@ -199,8 +199,8 @@ bool pg_filter_column(const struct pg_filter *f, const char *schema, const char 
  * defaults, enum labels) and builds the table. With sql NULL (unit tests, fuzzing) the message
  * alone decides. Columns of the message are authoritative; the catalogue is read now and may be
  * newer: what does not fit the message is ignored. The key: the primary key's columns in its
- * order; without one, the replica identity index's columns; else none. Never the columns of
- * REPLICA IDENTITY FULL. */
+ * order; the replica identity index's columns where that index is set and lacks some of those, or
+ * there is no primary key; else none. Never the columns of REPLICA IDENTITY FULL. */
 enum cdcd_rc pg_table_build(const struct pg_relation *rel, const char *db, PGconn *sql,
                             struct pg_types *types, const struct pg_filter *filter,
                             struct pg_table **out, struct cdcd_error *err);
