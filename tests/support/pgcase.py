@@ -198,8 +198,6 @@ class PgCase(cdcdtest.TestCase):
 
     def tearDown(self):
         super().tearDown()
-        if os.environ.get("CDCD_TEST_TIMES"):
-            sys.stderr.write("%.1f s " % (time.monotonic() - self.began))
         # Slots that a killed pipeline left would hold the log, and new ones may run out.
         self.pg.sql("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active")
 
@@ -208,6 +206,8 @@ class PgCase(cdcdtest.TestCase):
                             "WHERE NOT temporary", check=False)
             return r.returncode == 0
         cdcdtest.wait_until("slots to be dropped", dropped)
+        if os.environ.get("CDCD_TEST_TIMES"):
+            sys.stderr.write("%.1f s " % (time.monotonic() - self.began))
 
     def db(self, setup=""):
         db = self.pg.new_db("t")
