@@ -118,7 +118,8 @@ struct cdcd_sink {
     uint64_t position_seq;     /* what the position record in flight stands for */
     int64_t position_at;
 
-    bool has_controller; /* as the last list of topics said */
+    bool has_controller; /* as the last list of topics said, and */
+    int brokers;         /* this */
     bool broken, loaded_once;
     bool fault_set;
     struct cdcd_error fault; /* from a callback */

@@ -73,6 +73,13 @@ static rd_kafka_conf_t *producer_conf(struct cdcd_sink *s, struct cdcd_error *er
     if (rd_kafka_conf_get(conf, "compression.codec", text, &size) != RD_KAFKA_CONF_OK)
         text[0] = 0;
     s->compressed = strcmp(text, "none") != 0;
+    /* It has to be shorter than the time that a record has. */
+    snprintf(text, sizeof text, "%lld", (long long)s->tx_timeout / 2);
+    if (s->tx_timeout / 2 < conf_int(conf, "linger.ms") && !user_has(s, "linger.ms") &&
+        kafka_conf_set(conf, "linger.ms", text, err) != CDCD_OK) {
+        rd_kafka_conf_destroy(conf);
+        return NULL;
+    }
     snprintf(text, sizeof text, "%lld", (long long)s->batch_size);
     if (set_delivery(s, conf, err) == CDCD_OK &&
         kafka_conf_set(conf, "batch.size", text, err) == CDCD_OK &&

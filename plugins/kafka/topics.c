@@ -52,6 +52,7 @@ enum cdcd_rc kafka_list_topics(struct cdcd_sink *s, const struct rd_kafka_metada
         return kafka_fail(s, err, code, NULL, "listing topics");
     int32_t controller = rd_kafka_controllerid(s->rk, 0);
     s->has_controller = false;
+    s->brokers = (*out)->broker_cnt;
     for (int i = 0; i < (*out)->broker_cnt; i++)
         s->has_controller = s->has_controller || (*out)->brokers[i].id == controller;
     qsort((*out)->topics, (size_t)(*out)->topic_cnt, sizeof *(*out)->topics, by_name);
@@ -135,6 +136,11 @@ static enum cdcd_rc create_result(struct cdcd_sink *s, rd_kafka_event_t *ev,
         code = rd_kafka_topic_result_error(results[i]);
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
             cdcd_info("kafka", "topic %s created", name);
+        else if (code == RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR &&
+                 s->config->replication <= s->brokers)
+            /* Brokers that have just started do not count yet. */
+            return cdcd_error_set(err, CDCD_ERR_RETRY, "topic %s cannot be created now: %s", name,
+                                  rd_kafka_topic_result_error_string(results[i]));
         else if (code != RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
             return kafka_fail(s, err, code, rd_kafka_topic_result_error_string(results[i]),
                               "topic %s does not exist and cannot be created", name);

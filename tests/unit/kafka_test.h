@@ -196,9 +196,12 @@ static inline enum cdcd_rc bench_run(struct bench *t, long from, long to)
 static inline void bench_run_retrying(struct bench *t, long from, long to, unsigned attempts)
 {
     while (bench_run(t, from, to) != CDCD_OK) {
-        if (t->err.class != CDCD_ERR_RETRY || attempts-- == 0)
-            fail_msg("%s: %s", cdcd_error_class_name(t->err.class), t->err.text);
-        from = bench_load(t) + 1;
+        do {
+            if (t->err.class != CDCD_ERR_RETRY || attempts-- == 0)
+                fail_msg("%s: %s", cdcd_error_class_name(t->err.class), t->err.text);
+            usleep(100000);
+            from = bench_try_load(t) + 1;
+        } while (from == 0);
     }
 }
 

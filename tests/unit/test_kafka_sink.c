@@ -522,5 +522,7 @@ int main(void)
         TEST(checks),
     };
     cdcd_log_setup(getenv("CDCD_TEST_DEBUG") ? CDCD_LOG_DEBUG : CDCD_LOG_ERROR, false, "");
+    if (getenv("CDCD_TEST_FILTER"))
+        cmocka_set_test_filter(getenv("CDCD_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
