@@ -51,6 +51,7 @@ struct pg_wal {
     pg_lsn told;               /* the last of it that was sent */
     pg_lsn server;             /* the server's log ended here when it last spoke or was asked */
     pg_lsn demanded; /* the server waits for word of this: it shuts down, or fears we are gone */
+    int64_t sent_us; /* the server's clock when it sent the newest message */
     int64_t status_every, next_status, last_status, next_ask, next_lag;
     pg_lsn emitted; /* `done` of the last position handed on */
     int64_t emitted_ms;
@@ -285,6 +286,7 @@ static enum cdcd_rc take_frame(struct pg_stream *st, const char *buf, int n, str
             return short_frame(n, err);
         if (lsn > w->server)
             w->server = lsn;
+        w->sent_us = sent;
         return pg_stream_feed(st, lsn, sent,
                               (struct cdcd_slice){(const char *)c.pos, cdcd_cur_left(&c)}, b, err);
     }
@@ -382,7 +384,7 @@ static enum cdcd_rc no_data(struct pg_stream *st, struct reading *rd, const stru
         return CDCD_ERROR;
     int64_t until = rd->deadline;
     if (b->nevents) {
-        int64_t age_us = cdcd_wallclock_us() - st->last_ts_us;
+        int64_t age_us = w->sent_us - st->last_ts_us; /* both by the server's clock */
         int64_t linger = st->tx.open          ? LINGER_TX_MS
                          : age_us > BEHIND_US ? LINGER_BEHIND_MS
                                               : LINGER_LIVE_MS;
