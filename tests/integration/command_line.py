@@ -5,7 +5,7 @@ import tempfile
 import unittest
 
 CDCD = os.environ["CDCD_BIN"]
-COMMANDS = ["run", "snapshot", "check", "tail", "drop", "config"]
+COMMANDS = ["run", "snapshot", "check", "status", "tail", "drop", "config"]
 VALID = """\
 name: shop
 source:
