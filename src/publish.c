@@ -39,6 +39,8 @@ static void forgetful_durable(struct cdcd_pipeline *p, uint64_t seq)
         free(p->memory);
         p->memory = p->remember[n++].state;
     }
+    if (n == 0)
+        return;
     memmove(p->remember, p->remember + n, (p->nremember - n) * sizeof *p->remember);
     p->nremember -= n;
 }
