@@ -36,8 +36,13 @@
 #define LINGER_LIVE_MS   1
 #define LINGER_BEHIND_MS 20
 #define BEHIND_US        2000000
-/* A stream that comes message by message is let run up, to save wake-ups on both sides. */
-#define NAP_NS 200000
+/* With a backlog the socket is let fill up for a moment instead of being watched: a wake-up for
+ * each message costs both sides more than the message. The nap is as long as brings NAP_FEW to
+ * NAP_MANY messages; a Unix socket holds some 250, and then the server waits for us. */
+#define NAP_MIN_NS 50000
+#define NAP_MAX_NS 4000000
+#define NAP_FEW    64
+#define NAP_MANY   160
 
 struct pg_wal {
     PGconn *conn; /* = source->repl, borrowed */
@@ -51,6 +56,7 @@ struct pg_wal {
     pg_lsn told;               /* the last of it that was sent */
     pg_lsn server;             /* the server's log ended here when it last spoke or was asked */
     pg_lsn demanded; /* the server waits for word of this: it shuts down, or fears we are gone */
+    int64_t nap_ns;
     int64_t sent_us; /* the server's clock when it sent the newest message */
     int64_t status_every, next_status, last_status, next_ask, next_lag;
     pg_lsn emitted; /* `done` of the last position handed on */
@@ -160,6 +166,7 @@ static struct pg_wal *wal_new(const struct cdcd_source *s, const struct pg_posit
     w->acked = w->told = w->server = from->lsn;
     w->emitted = from->done;
     w->emitted_ms = cdcd_now_ms();
+    w->nap_ns = NAP_MIN_NS;
     w->status_every = s->cfg->status_interval_ms > 0 ? s->cfg->status_interval_ms : 10000;
     int64_t third = s->server.wal_sender_timeout_ms / 3;
     if (third > 0 && third < w->status_every)
@@ -371,8 +378,20 @@ static bool position_due(const struct pg_stream *st, int64_t now)
 
 struct reading {
     int64_t deadline, first_event_ms;
-    unsigned steps, quiet; /* messages read; times in a row that nothing was there */
+    unsigned steps, steps_at_nap; /* messages read */
 };
+
+static void nap(struct pg_wal *w, struct reading *rd)
+{
+    unsigned got = rd->steps - rd->steps_at_nap;
+    if (got < NAP_FEW && w->nap_ns < NAP_MAX_NS)
+        w->nap_ns += w->nap_ns / 2;
+    else if (got > NAP_MANY && w->nap_ns > NAP_MIN_NS)
+        w->nap_ns -= w->nap_ns / 3;
+    rd->steps_at_nap = rd->steps;
+    const struct timespec t = {0, w->nap_ns};
+    nanosleep(&t, NULL);
+}
 
 /* Nothing is buffered. AGAIN: hand on what there is; OK: look again. */
 static enum cdcd_rc no_data(struct pg_stream *st, struct reading *rd, const struct cdcd_batch *b,
@@ -393,9 +412,8 @@ static enum cdcd_rc no_data(struct pg_stream *st, struct reading *rd, const stru
         until = rd->first_event_ms + linger;
         if (until <= now)
             return CDCD_AGAIN;
-        if (rd->steps > 32 && age_us > BEHIND_US) {
-            const struct timespec nap = {0, NAP_NS};
-            nanosleep(&nap, NULL);
+        if (age_us > BEHIND_US) {
+            nap(w, rd);
             return CDCD_OK;
         }
     } else if (now >= until || position_due(st, now)) {
