@@ -460,6 +460,13 @@ static enum cdcd_rc catch_up(struct coordinator *c, const struct cdcd_state *sta
     return rc == CDCD_END ? CDCD_OK : rc;
 }
 
+static void announce(struct cdcd_pipeline *p, const struct cdcd_snapshot_tables *tables)
+{
+    pthread_mutex_lock(&p->lock);
+    p->announced = tables;
+    pthread_mutex_unlock(&p->lock);
+}
+
 static void note_scope(struct coordinator *c, const struct cdcd_state *state)
 {
     const struct cdcd_strlist *only = c->p->options.only;
@@ -491,6 +498,7 @@ enum cdcd_rc cdcd_coordinator_run(struct cdcd_pipeline *p, const struct cdcd_sta
         goto out;
     c.position = cdcd_xstrndup(position->ptr, position->len);
     rc = ops->snapshot_tables(p->source, &c.only, &tables, err);
+    announce(p, &tables);
     if (rc == CDCD_OK)
         rc = again ? catch_up(&c, state, err) : store_begin(&c, err);
     if (rc == CDCD_OK) {
@@ -499,6 +507,7 @@ enum cdcd_rc cdcd_coordinator_run(struct cdcd_pipeline *p, const struct cdcd_sta
         cdcd_progress_free(c.progress, rc == CDCD_OK);
         cdcd_pipeline_snapshot_table(p, "", -1, 0, 0);
     }
+    announce(p, NULL);
     ops->snapshot_end(p->source);
     if (rc == CDCD_OK && again) {
         *started = true;

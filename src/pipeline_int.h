@@ -52,6 +52,9 @@ struct cdcd_pipeline {
     uint64_t durable_seq, written_seq;
     char *durable_position; /* owned; newest */
     bool progress;          /* something became durable in this session */
+    /* Tables that a snapshot will write: the publish thread makes their topics before its next
+     * batch. Borrowed from the coordinator. */
+    const struct cdcd_snapshot_tables *announced;
     char *shown_position;   /* owned; newest that was ever durable, for stats */
     int64_t committed_ms;   /* when something last became durable; 0: never */
     int64_t unpublished_ms; /* since when written_seq is ahead of durable_seq */

@@ -104,10 +104,30 @@ void cdcd_publish_reset(struct cdcd_pipeline *p)
     p->publish_error = (struct cdcd_error){0};
 }
 
+/* A thousand topics in one request take seconds, one by one minutes. */
+static enum cdcd_rc prepare_topics(struct cdcd_pipeline *p, struct cdcd_error *err)
+{
+    pthread_mutex_lock(&p->lock);
+    const struct cdcd_snapshot_tables *tables = p->announced;
+    p->announced = NULL;
+    pthread_mutex_unlock(&p->lock);
+    if (!tables || tables->n == 0 || !p->sink_ops->prepare)
+        return CDCD_OK;
+    struct cdcd_topic **topics = cdcd_xcalloc(tables->n, sizeof *topics);
+    for (size_t i = 0; i < tables->n; i++) {
+        const struct cdcd_snapshot_table *t = &tables->items[i];
+        topics[i] =
+            cdcd_encoder_topic_named(p->encoder, t->schema, t->schema, t->table, t->keyed);
+    }
+    enum cdcd_rc rc = p->sink_ops->prepare(p->sink, topics, tables->n, err);
+    free(topics);
+    return rc == CDCD_ERROR ? CDCD_ERROR : CDCD_OK;
+}
+
 static enum cdcd_rc publish_batch(struct cdcd_pipeline *p, struct cdcd_batch *b,
                                   struct cdcd_error *err)
 {
-    if (cdcd_encoder_encode(p->encoder, b, err) != CDCD_OK) {
+    if (prepare_topics(p, err) != CDCD_OK || cdcd_encoder_encode(p->encoder, b, err) != CDCD_OK) {
         cdcd_publish_batch_done(p, b);
         return CDCD_ERROR;
     }

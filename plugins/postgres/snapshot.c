@@ -258,7 +258,9 @@ static enum cdcd_rc read_published(struct cdcd_source *s, struct cdcd_error *err
     PGresult *r = NULL;
     char *sql = cdcd_xasprintf(
         "SELECT c.oid, n.nspname, c.relname, %s, c.relfilenode, c.relkind, "
-        "coalesce(a.amname, ''), c.reltuples::bigint "
+        "coalesce(a.amname, ''), c.reltuples::bigint, "
+        "EXISTS (SELECT FROM pg_catalog.pg_index x WHERE x.indrelid = c.oid AND "
+        "(x.indisprimary OR x.indisreplident AND c.relreplident = 'i')) "
         "FROM pg_catalog.pg_publication_tables pt "
         "JOIN pg_catalog.pg_namespace n ON n.nspname = pt.schemaname "
         "JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = pt.tablename "
@@ -279,6 +281,7 @@ static enum cdcd_rc read_published(struct cdcd_source *s, struct cdcd_error *err
                                     .table = keep(v, r, i, 2),
                                     .row_filter = keep(v, r, i, 3)};
         t->rows = strtoll(PQgetvalue(r, i, 7), NULL, 10);
+        t->keyed = PQgetvalue(r, i, 8)[0] == 't';
         if (!t->root) {
             t->nleaves = 1;
             t->leaves = cdcd_arena_alloc(&v->arena, sizeof *t->leaves);
@@ -443,6 +446,7 @@ static enum cdcd_rc list_tables(struct cdcd_source *s, const struct cdcd_strlist
                                                             .table = t->table,
                                                             .label = t->label,
                                                             .identity = t->identity,
+                                                            .keyed = t->keyed,
                                                             .rows = t->rows,
                                                             .source_data = t};
     }

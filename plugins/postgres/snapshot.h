@@ -47,7 +47,8 @@ struct pg_snap_column {
 
 struct pg_snap_table {
     uint32_t oid;
-    bool root; /* partitioned: cursors carry the leaf's oid */
+    bool root;  /* partitioned: cursors carry the leaf's oid */
+    bool keyed; /* a primary key, or the index of its replica identity */
     const char *schema, *table;
     const char *row_filter; /* of the publication, or "" */
     struct pg_leaf *leaves; /* in order of oid */

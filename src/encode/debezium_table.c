@@ -103,9 +103,14 @@ void dbz_rules_free(struct cdcd_encoder *e)
 }
 
 /* "schema.table", or "db.table" where there are no schemas. */
+static char *label_of(const char *db, const char *schema, const char *table)
+{
+    return cdcd_xasprintf("%s.%s", schema[0] ? schema : db, table);
+}
+
 static char *table_label(const struct cdcd_schema *s)
 {
-    return cdcd_xasprintf("%s.%s", s->schema[0] ? s->schema : s->db, s->table);
+    return label_of(s->db, s->schema, s->table);
 }
 
 static const struct dbz_key_rule *rule_of(const struct cdcd_encoder *e, const char *label)
@@ -119,17 +124,23 @@ static const struct dbz_key_rule *rule_of(const struct cdcd_encoder *e, const ch
 
 /* ---- topic ---- */
 
-struct cdcd_topic *cdcd_encoder_topic(struct cdcd_encoder *e, const struct cdcd_schema *s)
+struct cdcd_topic *cdcd_encoder_topic_named(struct cdcd_encoder *e, const char *db,
+                                            const char *schema, const char *table, bool keyed)
 {
-    char *label = table_label(s);
+    char *label = label_of(db, schema, table);
     const char *delimiter = dbz_str(e->d.cfg->topic_delimiter, ".");
     char *name = cdcd_xasprintf("%s%s%s%s%s", e->env.topic_prefix, delimiter,
-                                s->schema[0] ? s->schema : s->db, delimiter, s->table);
-    bool keyed = s->nkeys > 0 || rule_of(e, label);
-    struct cdcd_topic *t = cdcd_topics_get(&e->topics, name, strlen(name), label, keyed);
+                                schema[0] ? schema : db, delimiter, table);
+    struct cdcd_topic *t = cdcd_topics_get(&e->topics, name, strlen(name), label,
+                                           keyed || rule_of(e, label));
     free(name);
     free(label);
     return t;
+}
+
+struct cdcd_topic *cdcd_encoder_topic(struct cdcd_encoder *e, const struct cdcd_schema *s)
+{
+    return cdcd_encoder_topic_named(e, s->db, s->schema, s->table, s->nkeys > 0);
 }
 
 /* ---- templates ---- */

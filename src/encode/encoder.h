@@ -38,6 +38,10 @@ enum cdcd_rc cdcd_encoder_encode(struct cdcd_encoder *e, struct cdcd_batch *b,
  * reported once, by a warning. */
 struct cdcd_topic *cdcd_encoder_topic(struct cdcd_encoder *e, const struct cdcd_schema *schema);
 
+/* The same before there is a schema; `schema` is "" where the source has none. */
+struct cdcd_topic *cdcd_encoder_topic_named(struct cdcd_encoder *e, const char *db,
+                                            const char *schema, const char *table, bool keyed);
+
 /* Events left out because event.processing.failure.handling.mode is warn or skip. */
 uint64_t cdcd_encoder_skipped(const struct cdcd_encoder *e);
 

@@ -243,7 +243,8 @@ static enum cdcd_rc src_tables(struct cdcd_source *s, const struct cdcd_strlist 
     out->items = cdcd_arena_alloc(&out->arena, NTABLES * sizeof *out->items);
     out->n = NTABLES;
     for (int t = 0; t < NTABLES; t++)
-        out->items[t] = (struct cdcd_snapshot_table){"s", labels[t] + 2, labels[t], "1", -1, NULL};
+        out->items[t] = (struct cdcd_snapshot_table){
+            .schema = "s", .table = labels[t] + 2, .label = labels[t], .identity = "1", .rows = -1};
     return CDCD_OK;
 }
 

@@ -66,6 +66,7 @@ struct cdcd_snapshot_table {
     const char *label;          /* "schema.table": the order of tables, progress, state */
     const char *identity;       /* changes when chunk cursors become meaningless (a rewrite) */
     int64_t rows;               /* estimate, -1 unknown */
+    bool keyed;                 /* its events have a key */
     void *source_data;
 };
 
