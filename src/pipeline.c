@@ -329,9 +329,10 @@ static enum cdcd_rc take_snapshot(struct cdcd_pipeline *p, struct cdcd_state *st
                          cdcd_buf_slice(&position));
             rc = CDCD_END;
         }
-    } else if (rc == CDCD_OK && !started) {
+    } else if (rc == CDCD_OK) {
         log_position(p, "snapshot complete; streaming from", cdcd_buf_slice(&position));
-        rc = p->source_ops->start(p->source, cdcd_buf_slice(&position), err);
+        if (!started)
+            rc = p->source_ops->start(p->source, cdcd_buf_slice(&position), err);
     }
     cdcd_buf_free(&position);
     return rc;

@@ -266,8 +266,15 @@ class TestCase(unittest.TestCase):
     def folder(self):
         return tempfile.mkdtemp(prefix="out-", dir=work_dir())
 
+    def failed(self):
+        if hasattr(self._outcome, "errors"):  # before Python 3.11
+            return any(error for _, error in self._outcome.errors)
+        result = self._outcome.result
+        return any(getattr(test, "test_case", test) is self
+                   for test, _ in result.failures + result.errors)
+
     def tearDown(self):
-        failed = any(error for _, error in getattr(self._outcome, "errors", []) or [])
+        failed = self.failed()
         for c in self._runs:
             c.kill()
             if failed and os.path.exists(c.log_path):
