@@ -29,7 +29,8 @@
 
 /* Set once any connection of this process has worked: from then on a refused password or a
  * vanished database is an incident to wait out, not a mistake in the configuration. */
-static atomic_bool connected_once;
+/* By kind: ordinary, replication. A role may be let in for one and not for the other. */
+static atomic_bool connected_once[2];
 
 /* ---- errors ---- */
 
@@ -223,7 +224,7 @@ static void take_sqlstate(char *text, char state[6])
         *loc = 0;
 }
 
-static enum cdcd_rc connect_error(PGconn *c, const char *kind, struct cdcd_error *err)
+static enum cdcd_rc connect_error(PGconn *c, bool replication, struct cdcd_error *err)
 {
     char raw[1024], text[1024], state[6];
     snprintf(raw, sizeof raw, "%s", PQerrorMessage(c));
@@ -231,10 +232,16 @@ static enum cdcd_rc connect_error(PGconn *c, const char *kind, struct cdcd_error
     tidy(raw, text, sizeof text);
 
     char what[512];
-    snprintf(what, sizeof what, "PostgreSQL %s to %s:%s, database \"%s\", user \"%s\"", kind,
+    snprintf(what, sizeof what, "PostgreSQL %sconnection to %s:%s, database \"%s\", user \"%s\"",
+             replication ? "replication " : "",
              PQhost(c) && *PQhost(c) ? PQhost(c) : "local socket", PQport(c) ? PQport(c) : "",
              PQdb(c) ? PQdb(c) : "", PQuser(c) ? PQuser(c) : "");
-    if (state[0]) {
+    if (replication && strcmp(state, "42501") == 0) {
+        char *mend = pg_sql("ALTER ROLE %I REPLICATION", PQuser(c) ? PQuser(c) : "");
+        cdcd_error_set(err, CDCD_ERR_CONFIG, "%s: %s [SQLSTATE %s]; run %s", what, text, state,
+                       mend);
+        free(mend);
+    } else if (state[0]) {
         set_classified(err, what, state, text);
     } else {
         bool config = strstr(text, "could not translate host name") &&
@@ -244,9 +251,22 @@ static enum cdcd_rc connect_error(PGconn *c, const char *kind, struct cdcd_error
             config = true;
         cdcd_error_set(err, config ? CDCD_ERR_CONFIG : CDCD_ERR_RETRY, "%s: %s", what, text);
     }
-    if (err && err->class == CDCD_ERR_CONFIG && atomic_load(&connected_once))
+    if (err && err->class == CDCD_ERR_CONFIG && atomic_load(&connected_once[replication]))
         err->class = CDCD_ERR_RETRY;
     return CDCD_ERROR;
+}
+
+/* libpq's own way is to print them on standard error. */
+static void log_notice(void *arg, const PGresult *r)
+{
+    char text[1024];
+    const char *severity = PQresultErrorField(r, PG_DIAG_SEVERITY_NONLOCALIZED);
+    (void)arg;
+    result_text(r, text, sizeof text);
+    if (severity && strcmp(severity, "WARNING") == 0)
+        cdcd_warn("postgres", "the server warns: %s", text);
+    else
+        cdcd_debug("postgres", "the server says: %s", text);
 }
 
 /* Drives PQconnectPoll until done or the deadline. */
@@ -343,6 +363,7 @@ enum cdcd_rc pg_connect(const struct pg_config *cfg, bool replication, PGconn **
         cdcd_error_set(err, CDCD_ERR_RETRY, "PostgreSQL: out of memory in libpq");
         goto out;
     }
+    PQsetNoticeReceiver(c, log_notice, NULL);
     PQsetErrorVerbosity(c, PQERRORS_VERBOSE); /* the only way to the SQLSTATE of a refusal */
     int64_t timeout = cfg->connect_timeout_ms > 0 ? cfg->connect_timeout_ms : 10000;
     bool timed_out = false;
@@ -353,14 +374,14 @@ enum cdcd_rc pg_connect(const struct pg_config *cfg, bool replication, PGconn **
                            " ms (connect.timeout.ms)",
                            PQhost(c) ? PQhost(c) : "", PQport(c) ? PQport(c) : "", timeout);
         else
-            connect_error(c, replication ? "replication connection" : "connection", err);
+            connect_error(c, replication, err);
         goto out;
     }
     PQsetErrorVerbosity(c, PQERRORS_DEFAULT);
     rc = check_server(c, replication, err);
     if (rc != CDCD_OK)
         goto out;
-    atomic_store(&connected_once, true);
+    atomic_store(&connected_once[replication], true);
     *out = c;
     c = NULL;
 out:
