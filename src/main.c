@@ -7,6 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Read by jemalloc when the binary is linked with it, by nobody otherwise: few arenas, and freed
+ * pages go back to the system within a second, so that memory stays small. */
+CDCD_EXPORT extern const char *malloc_conf;
+const char *malloc_conf = "narenas:4,dirty_decay_ms:1000,muzzy_decay_ms:0";
+
 static const struct cdcd_command *const commands[] = {
     &cdcd_cmd_run,  &cdcd_cmd_snapshot, &cdcd_cmd_check, &cdcd_cmd_status,
     &cdcd_cmd_tail, &cdcd_cmd_drop,     &cdcd_cmd_config,

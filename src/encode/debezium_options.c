@@ -70,8 +70,10 @@ const struct cdcd_option cdcd_debezium_options[] = {
      .doc = "Heartbeats go to NAME.PREFIX."},
     {ROW("heartbeat.interval.ms", CDCD_OPT_DURATION, heartbeat_interval_ms, "0"),
      .doc = "A heartbeat record this often; 0: none."},
-    {ROW("extended.headers.enabled", CDCD_OPT_BOOL, extended_headers, "true"),
-     .doc = "Adds the headers __debezium.context.* (connector, task) to every data record."},
+    {ROW("extended.headers.enabled", CDCD_OPT_BOOL, extended_headers, "false"),
+     .doc = "Adds the headers __debezium.context.* (connector, task) to every data record. Off by "
+            "default, other than Debezium's: they are the same in every record of a pipeline and "
+            "cost a sixth of its bytes."},
     {ROW("event.processing.failure.handling.mode", CDCD_OPT_ENUM, failure_mode, "fail"),
      .values = failure_modes,
      .doc = "What becomes of an event that has no form under these options: fail stops the "
