@@ -29,9 +29,9 @@ bool file_pretty_append(struct cdcd_buf *out, const struct cdcd_record *r, bool 
 struct file_record {
     int dirfd;                   /* borrowed, as the two texts */
     const char *path, *pipeline; /* of the folder; for messages */
-    char *name; /* owned; file name in the folder */
-    int fd;     /* -1: not there yet */
-    off_t size; /* of the log: everything up to here is whole */
+    char *name;                  /* owned; file name in the folder */
+    int fd;                      /* -1: not there yet */
+    off_t size;                  /* of the log: everything up to here is whole */
     bool sync;
     struct cdcd_buf frame; /* being built */
 };
@@ -60,15 +60,15 @@ enum cdcd_rc file_record_replace(struct file_record *r, struct cdcd_error *err);
 
 /* ---- output.c ---- */
 struct file_output {
-    struct file_output *next;       /* all, in no order */
+    struct file_output *next;                  /* all, in no order */
     struct file_output *prev_open, *next_open; /* open ones, the last used first */
-    struct file_output *next_dirty; /* those written since the last commit */
-    char *name;                     /* owned; file name in the folder */
-    int fd;                         /* -1: not open */
-    struct cdcd_buf buf;            /* lines not written yet */
-    off_t written;                  /* length of the file */
-    off_t committed;                /* what the record says */
-    off_t started;                  /* up to here the kernel was told to begin writing out */
+    struct file_output *next_dirty;            /* those written since the last commit */
+    char *name;                                /* owned; file name in the folder */
+    int fd;                                    /* -1: not open */
+    struct cdcd_buf buf;                       /* lines not written yet */
+    off_t written;                             /* length of the file */
+    off_t committed;                           /* what the record says */
+    off_t started; /* up to here the kernel was told to begin writing out */
     bool dirty;
     bool recorded; /* the record knows the file: it is ours */
     bool claimed;  /* the frame being built will tell it */
@@ -90,8 +90,8 @@ struct file_outputs {
 };
 
 /* Files more than these are closed and opened again when needed. */
-#define FILE_MAX_OPEN 200
-#define FILE_WRITE_BYTES ((size_t)256 << 10)
+#define FILE_MAX_OPEN     200
+#define FILE_WRITE_BYTES  ((size_t)256 << 10)
 #define FILE_BUFFER_BYTES ((size_t)8 << 20) /* of all buffers together */
 
 struct file_output *file_outputs_find(struct file_outputs *o, const char *name);

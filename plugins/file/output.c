@@ -23,7 +23,8 @@ enum cdcd_rc file_errno(struct cdcd_error *err, int no, const char *doing, const
     case EDQUOT:
     case EFBIG:
         return cdcd_error_set(err, CDCD_ERR_RETRY,
-                              "cannot %s %s%s%s: %s; make room there (df, quota, ulimit -f): nothing is lost, and the "
+                              "cannot %s %s%s%s: %s; make room there (df, quota, ulimit -f): "
+                              "nothing is lost, and the "
                               "pipeline goes on from the last commit",
                               doing, folder, slash, name, strerror(no));
     case EACCES:
@@ -263,8 +264,7 @@ enum cdcd_rc file_outputs_sync(struct file_outputs *o, struct cdcd_error *err)
     if (o->dirty && o->dirty->next_dirty)
         for (struct file_output *f = o->dirty; f; f = f->next_dirty)
             if (f->fd >= 0)
-                sync_file_range(f->fd, f->started, f->written - f->started,
-                                SYNC_FILE_RANGE_WRITE);
+                sync_file_range(f->fd, f->started, f->written - f->started, SYNC_FILE_RANGE_WRITE);
     for (struct file_output *f = o->dirty; f; f = f->next_dirty)
         if (output_sync(o, f, err) != CDCD_OK)
             return CDCD_ERROR;

@@ -159,8 +159,7 @@ static enum cdcd_rc damaged(const struct file_record *r, size_t at, struct cdcd_
                           r->path, r->name, r->pipeline, at);
 }
 
-static enum cdcd_rc read_whole(struct file_record *r, struct cdcd_buf *out,
-                               struct cdcd_error *err)
+static enum cdcd_rc read_whole(struct file_record *r, struct cdcd_buf *out, struct cdcd_error *err)
 {
     struct stat st;
     if (fstat(r->fd, &st) != 0)
@@ -210,8 +209,7 @@ enum cdcd_rc file_record_load(struct file_record *r, const struct file_record_re
     r->size = 0;
     r->fd = openat(r->dirfd, r->name, repair ? O_RDWR | O_CLOEXEC : O_RDONLY | O_CLOEXEC);
     if (r->fd < 0)
-        return errno == ENOENT ? CDCD_OK
-                               : file_errno(err, errno, "open", r->path, r->name);
+        return errno == ENOENT ? CDCD_OK : file_errno(err, errno, "open", r->path, r->name);
     struct cdcd_buf text;
     cdcd_buf_init(&text, 0);
     enum cdcd_rc rc = read_whole(r, &text, err);

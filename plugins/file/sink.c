@@ -24,10 +24,10 @@
 #include <unistd.h>
 
 /* While more is waiting, commits come this far apart; without more they come at once. */
-#define COMMIT_MS 200
+#define COMMIT_MS    200
 #define COMMIT_BYTES ((size_t)64 << 20)
 /* The record's log is replaced when it is this large and this many times its content. */
-#define RECORD_BYTES (4 << 20)
+#define RECORD_BYTES  (4 << 20)
 #define RECORD_FACTOR 4
 
 struct file_config {
@@ -97,7 +97,8 @@ static enum cdcd_rc open_folder(const char *path, bool make, int *out, struct cd
         if (errno == ENOENT)
             return cdcd_error_set(err, CDCD_ERR_CONFIG,
                                   "sink.file.path: the folder above %s does not exist; make it, "
-                                  "or choose another", path);
+                                  "or choose another",
+                                  path);
         return file_errno(err, errno, "make", path, "");
     }
     *out = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -355,10 +356,9 @@ static enum cdcd_rc write_lines(struct cdcd_sink *s, const struct cdcd_batch *b,
                         ? file_pretty_append(&s->lines, r, s->colour)
                         : file_line_append(&s->lines, r);
         if (!fits)
-            return cdcd_error_set(err, CDCD_ERR_DATA,
-                                  "topic %.*s: a record of %zu bytes is too large",
-                                  (int)r->topic->name.len, r->topic->name.ptr,
-                                  r->key.len + r->value.len);
+            return cdcd_error_set(
+                err, CDCD_ERR_DATA, "topic %.*s: a record of %zu bytes is too large",
+                (int)r->topic->name.len, r->topic->name.ptr, r->key.len + r->value.len);
         if (s->lines.len >= FILE_WRITE_BYTES && lines_flush(s, err) != CDCD_OK)
             return CDCD_ERROR;
     }
@@ -384,7 +384,7 @@ static enum cdcd_rc session_lost(struct cdcd_error *err)
 
 static enum cdcd_rc file_write(struct cdcd_sink *s, struct cdcd_batch *b, struct cdcd_error *err)
 {
-    enum cdcd_rc rc = s->broken ? session_lost(err)
+    enum cdcd_rc rc = s->broken      ? session_lost(err)
                       : s->to_stdout ? write_lines(s, b, err)
                                      : write_files(s, b, err);
     if (rc == CDCD_OK) {

@@ -206,12 +206,10 @@ enum cdcd_rc kafka_fail(struct cdcd_sink *s, struct cdcd_error *err, rd_kafka_re
 enum cdcd_rc kafka_unreachable(struct cdcd_sink *s, struct cdcd_error *err)
 {
     /* Refused credentials are the user's to mend at the start; later they are an outage. */
-    enum cdcd_error_class class =
-        s->denied && !s->loaded_once ? CDCD_ERR_CONFIG : CDCD_ERR_RETRY;
+    enum cdcd_error_class class = s->denied && !s->loaded_once ? CDCD_ERR_CONFIG : CDCD_ERR_RETRY;
     const char *mend = s->denied ? kafka_mend(s->broker_code)
                                  : "check that the broker runs and that its advertised.listeners "
                                    "can be reached from here";
-    return cdcd_error_set(err, class, "Kafka at %s does not answer%s%s; %s",
-                          s->config->bootstrap, *s->broker_error ? ": " : "", s->broker_error,
-                          mend);
+    return cdcd_error_set(err, class, "Kafka at %s does not answer%s%s; %s", s->config->bootstrap,
+                          *s->broker_error ? ": " : "", s->broker_error, mend);
 }

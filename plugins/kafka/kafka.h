@@ -40,14 +40,14 @@ struct kafka_topic {
     struct cdcd_topic *topic; /* borrowed; NULL for the sink's own topics */
     const char *name;
     bool keyed;
-    bool compacted;         /* as the broker says; false when unknown */
-    int64_t max_bytes;      /* max.message.bytes; 0 unknown */
-    int64_t refused_until;  /* until then (monotonic ms) records over max_bytes are known to be
-                               refused, and are not tried */
-    int partitions;         /* at least 1 */
+    bool compacted;        /* as the broker says; false when unknown */
+    int64_t max_bytes;     /* max.message.bytes; 0 unknown */
+    int64_t refused_until; /* until then (monotonic ms) records over max_bytes are known to be
+                              refused, and are not tried */
+    int partitions;        /* at least 1 */
     int64_t in_flight_bytes;
-    bool busy;              /* counted in busy_topics */
-    rd_kafka_topic_t *rkt;  /* of the producer with this generation; its opaque points here */
+    bool busy;             /* counted in busy_topics */
+    rd_kafka_topic_t *rkt; /* of the producer with this generation; its opaque points here */
     unsigned generation;
     bool listed; /* while topics are gathered: each once */
 };
@@ -80,10 +80,10 @@ struct cdcd_sink {
 
     rd_kafka_t *rk; /* NULL: none */
     unsigned generation;
-    int64_t batch_size;  /* no set of records larger than this */
-    int64_t tx_timeout;  /* transaction.timeout.ms of the producer */
+    int64_t batch_size; /* no set of records larger than this */
+    int64_t tx_timeout; /* transaction.timeout.ms of the producer */
     bool compressed;
-    bool careful;        /* one record a request, to find those that are refused */
+    bool careful; /* one record a request, to find those that are refused */
     int64_t careful_since;
     bool restart_wanted; /* new settings need a new producer, between transactions */
     struct kafka_topic *topics;
@@ -104,8 +104,10 @@ struct cdcd_sink {
 
     /* exactly once */
     enum kafka_tx tx;
-    bool tx_closing, tx_position; /* no more records; the position is in */
-    int64_t tx_since;
+    bool tx_closing, tx_position;                /* no more records; the position is in */
+    int64_t tx_since, tx_first_report, tx_ended; /* monotonic ms */
+    int tx_gap;                                  /* ms from one transaction to the next */
+    unsigned tx_smooth;                          /* transactions in a row for which it was enough */
     size_t tx_bytes;
     uint64_t commit_seq;
 
@@ -113,9 +115,9 @@ struct cdcd_sink {
     struct cdcd_tracker tracker;
     struct kafka_state_mark *marks; /* states whose batches are not delivered yet */
     size_t nmarks, marks_cap;
-    uint64_t gate;             /* at most once: batches up to here may be produced */
+    uint64_t gate; /* at most once: batches up to here may be produced */
     bool position_in_flight;
-    uint64_t position_seq;     /* what the position record in flight stands for */
+    uint64_t position_seq; /* what the position record in flight stands for */
     int64_t position_at;
 
     bool has_controller; /* as the last list of topics said, and */
@@ -123,6 +125,7 @@ struct cdcd_sink {
     bool broken, loaded_once;
     bool fault_set;
     struct cdcd_error fault; /* from a callback */
+    bool given_up;           /* records were purged; the reason comes in other reports */
     bool fenced;             /* the fault is fencing */
     bool fault_refusal;      /* the fault is the last refusal: its text is made later */
     char broker_error[256];  /* what librdkafka last said about its connections */
@@ -180,8 +183,8 @@ void kafka_describe(struct cdcd_sink *s, const char *const *names, size_t n,
 
 /* ---- position.c ---- */
 /* The newest record of this pipeline: its state (empty: none) and which instance wrote it. */
-enum cdcd_rc kafka_position_read(struct cdcd_sink *s, struct cdcd_buf *state,
-                                 char instance[33], struct cdcd_error *err);
+enum cdcd_rc kafka_position_read(struct cdcd_sink *s, struct cdcd_buf *state, char instance[33],
+                                 struct cdcd_error *err);
 /* Produces s->state as the position. AGAIN: the queue is full. */
 enum cdcd_rc kafka_position_produce(struct cdcd_sink *s, struct cdcd_error *err);
 
@@ -197,8 +200,8 @@ enum kafka_verdict kafka_judge(struct cdcd_sink *s, const struct cdcd_record *r,
                                struct cdcd_error *err);
 /* librdkafka itself refused the record. */
 enum kafka_verdict kafka_judge_local(struct cdcd_sink *s, const struct cdcd_record *r,
-                                     struct kafka_topic *kt, uint64_t seq,
-                                     rd_kafka_resp_err_t code, struct cdcd_error *err);
+                                     struct kafka_topic *kt, uint64_t seq, rd_kafka_resp_err_t code,
+                                     struct cdcd_error *err);
 /* True when the record may go to the dead-letter topic with its value. */
 bool kafka_dead_letter_value(struct cdcd_sink *s, const struct cdcd_record *r, uint64_t seq);
 /* Everything up to seq is durable: refusals met on the way are settled. */
@@ -218,6 +221,8 @@ enum cdcd_rc kafka_claim(struct cdcd_sink *s, struct cdcd_error *err);
 /* Serves callbacks for at most wait_ms; reports the fault, if any. now: small sets are sent
  * without waiting for more. */
 enum cdcd_rc kafka_serve(struct cdcd_sink *s, int wait_ms, bool now, struct cdcd_error *err);
+/* How long, in ms, the next transaction should not begin yet. */
+int kafka_gap(const struct cdcd_sink *s);
 /* Commits, or stores the position, when it is time. */
 enum cdcd_rc kafka_settle(struct cdcd_sink *s, bool more, bool flush, struct cdcd_error *err);
 /* The error of a call of librdkafka's; destroys e. Fencing is looked into. */

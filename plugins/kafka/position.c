@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#define READ_MS 30000
+#define READ_MS      30000
 #define FIRST_WINDOW 256
 
 struct reading {
@@ -23,8 +23,8 @@ struct reading {
 static rd_kafka_t *reader_new(struct cdcd_sink *s, struct cdcd_error *err)
 {
     static const char *const settings[][2] = {
-        {"isolation.level", "read_committed"}, {"enable.partition.eof", "true"},
-        {"auto.offset.reset", "earliest"},     {"fetch.wait.max.ms", "10"},
+        {"isolation.level", "read_committed"},  {"enable.partition.eof", "true"},
+        {"auto.offset.reset", "earliest"},      {"fetch.wait.max.ms", "10"},
         {"queued.max.messages.kbytes", "4096"}, {"check.crcs", "true"},
     };
     rd_kafka_conf_t *conf = kafka_conf(s, err);

@@ -16,12 +16,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define BEGIN_MS 30000
-#define DOWN_MS 3000 /* all brokers unreachable for so long: give up, the pipeline backs off */
+#define BEGIN_MS        30000
+#define DOWN_MS         3000 /* all brokers unreachable for so long: give up, the pipeline backs off */
 #define COMMIT_SLICE_MS 200
-#define POSITION_MS 200 /* at least once: apart, while more is waiting */
-#define CAREFUL_MS 30000
-#define END_MS 60000
+#define POSITION_MS     200 /* at least once: apart, while more is waiting */
+#define CAREFUL_MS      30000
+#define GAP_START_MS    2
+#define GAP_MAX_MS      8
+#define GAP_MISSED_MS   18         /* librdkafka's pause is 20 */
+#define GAP_BYTES       (64 << 10) /* only small transactions tell */
+#define END_MS          60000
+#define REASON_MS       1000
 /* Nothing was confirmed for so long, and no partition is sure to have a full set to send: there
  * may be small ones that wait for more records. */
 #define NUDGE_MS 20
@@ -45,8 +50,7 @@ static int64_t conf_int(const rd_kafka_conf_t *conf, const char *name)
     return strtoll(text, NULL, 10);
 }
 
-static enum cdcd_rc set_delivery(struct cdcd_sink *s, rd_kafka_conf_t *conf,
-                                 struct cdcd_error *err)
+static enum cdcd_rc set_delivery(struct cdcd_sink *s, rd_kafka_conf_t *conf, struct cdcd_error *err)
 {
     if (s->config->delivery == CDCD_EXACTLY_ONCE)
         return kafka_conf_set(conf, "transactional.id", s->transactional_id, err);
@@ -92,12 +96,11 @@ static rd_kafka_conf_t *producer_conf(struct cdcd_sink *s, struct cdcd_error *er
 static enum cdcd_rc init_failed(struct cdcd_sink *s, rd_kafka_error_t *e, struct cdcd_error *err)
 {
     rd_kafka_resp_err_t code = rd_kafka_error_code(e);
-    enum cdcd_rc rc =
-        code == RD_KAFKA_RESP_ERR__TIMED_OUT || s->all_down || s->denied
-            ? kafka_unreachable(s, err)
-            : kafka_fail(s, err, code, rd_kafka_error_string(e),
-                         "beginning transactions as %s at %s", s->transactional_id,
-                         s->config->bootstrap);
+    enum cdcd_rc rc = code == RD_KAFKA_RESP_ERR__TIMED_OUT || s->all_down || s->denied
+                          ? kafka_unreachable(s, err)
+                          : kafka_fail(s, err, code, rd_kafka_error_string(e),
+                                       "beginning transactions as %s at %s", s->transactional_id,
+                                       s->config->bootstrap);
     rd_kafka_error_destroy(e);
     return rc;
 }
@@ -131,6 +134,8 @@ enum cdcd_rc kafka_producer_begin(struct cdcd_sink *s, struct cdcd_error *err)
     s->restart_wanted = false;
     s->careful_since = cdcd_now_ms();
     s->last_report = s->careful_since;
+    s->tx_gap = GAP_START_MS;
+    s->tx_ended = 0;
     return s->config->delivery == CDCD_EXACTLY_ONCE ? init_transactions(s, err) : CDCD_OK;
 }
 
@@ -217,8 +222,19 @@ static bool is_fencing(rd_kafka_resp_err_t code)
            code == RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH;
 }
 
+/* Records came back unsent: the report that says why may still be on its way. */
+static void await_reason(struct cdcd_sink *s)
+{
+    int64_t give_up = cdcd_now_ms() + REASON_MS;
+    while (!s->fault_set && s->in_flight > 0 && cdcd_now_ms() < give_up)
+        rd_kafka_poll(s->rk, 10);
+}
+
 static enum cdcd_rc fault(struct cdcd_sink *s, struct cdcd_error *err)
 {
+    if (!s->fault_set)
+        return cdcd_error_set(err, CDCD_ERR_RETRY,
+                              "the transaction was given up by the Kafka client");
     if (s->fenced)
         return fenced(s, err);
     if (s->fault_refusal)
@@ -234,6 +250,8 @@ enum cdcd_rc kafka_error(struct cdcd_sink *s, rd_kafka_error_t *e, const char *d
     char text[512];
     enum cdcd_rc rc;
     rd_kafka_poll(s->rk, 0);
+    if (s->given_up)
+        await_reason(s);
     fatal = rd_kafka_fatal_error(s->rk, text, sizeof text);
     if (is_fencing(code) || is_fencing(fatal))
         rc = fenced(s, err);
@@ -261,10 +279,12 @@ enum cdcd_rc kafka_serve(struct cdcd_sink *s, int wait_ms, bool now, struct cdcd
         s->last_report = cdcd_now_ms();
         s->all_down = false;
     }
+    if (s->given_up)
+        await_reason(s);
     rd_kafka_resp_err_t code = rd_kafka_fatal_error(s->rk, text, sizeof text);
     if (code && is_fencing(code))
         return fenced(s, err);
-    if (s->fault_set)
+    if (s->fault_set || (s->given_up && !code))
         return fault(s, err);
     if (code)
         return kafka_fail(s, err, code, text, "the producer cannot go on");
@@ -283,8 +303,35 @@ static enum cdcd_rc open_for_position(struct cdcd_sink *s, struct cdcd_error *er
     return CDCD_OK;
 }
 
+/* The broker ends a transaction a little after it said so, and refuses the next one's first
+ * request until then; librdkafka tries again after 20 ms. So a small gap between transactions
+ * makes them faster. How large, shows in how long first reports take. */
+int kafka_gap(const struct cdcd_sink *s)
+{
+    if (s->tx != KAFKA_TX_NONE || !s->tx_gap)
+        return 0;
+    int64_t left = s->tx_ended + s->tx_gap - cdcd_now_ms();
+    return left > 0 ? (int)left : 0;
+}
+
+static void learn_gap(struct cdcd_sink *s)
+{
+    bool small = s->tx_bytes < GAP_BYTES && s->tx_first_report;
+    if (!small || s->tx_since - s->tx_ended > 3 * GAP_MAX_MS)
+        return;
+    if (s->tx_first_report - s->tx_since >= GAP_MISSED_MS) {
+        s->tx_gap = s->tx_gap < GAP_MAX_MS ? s->tx_gap + 1 : s->tx_gap;
+        s->tx_smooth = 0;
+    } else if (++s->tx_smooth >= 100) {
+        s->tx_gap = s->tx_gap > 0 ? s->tx_gap - 1 : 0;
+        s->tx_smooth = 0;
+    }
+}
+
 static void committed(struct cdcd_sink *s)
 {
+    learn_gap(s);
+    s->tx_ended = cdcd_now_ms();
     s->tx = KAFKA_TX_NONE;
     s->tx_closing = s->tx_position = false;
     s->tx_bytes = 0;
@@ -339,7 +386,7 @@ static enum cdcd_rc settle_exactly(struct cdcd_sink *s, bool more, bool flush,
 {
     if (s->tx == KAFKA_TX_COMMITTING)
         return commit_step(s, err);
-    if (s->begun)
+    if (s->begun || kafka_gap(s))
         return CDCD_OK; /* a transaction ends between batches */
     if (s->tx == KAFKA_TX_NONE && !s->state_new) {
         kafka_durable(s, s->submitted);
@@ -389,8 +436,7 @@ static enum cdcd_rc send_position(struct cdcd_sink *s, uint64_t seq, struct cdcd
     return CDCD_OK;
 }
 
-static enum cdcd_rc settle_least(struct cdcd_sink *s, bool more, bool flush,
-                                 struct cdcd_error *err)
+static enum cdcd_rc settle_least(struct cdcd_sink *s, bool more, bool flush, struct cdcd_error *err)
 {
     uint64_t seq = s->tracker.prefix;
     kafka_marks_take(s, seq);
@@ -420,11 +466,8 @@ static enum cdcd_rc settle_most(struct cdcd_sink *s, struct cdcd_error *err)
 enum cdcd_rc kafka_settle(struct cdcd_sink *s, bool more, bool flush, struct cdcd_error *err)
 {
     switch (s->config->delivery) {
-    case CDCD_EXACTLY_ONCE:
-        return settle_exactly(s, more, flush, err);
-    case CDCD_AT_LEAST_ONCE:
-        return settle_least(s, more, flush, err);
-    default:
-        return settle_most(s, err);
+    case CDCD_EXACTLY_ONCE: return settle_exactly(s, more, flush, err);
+    case CDCD_AT_LEAST_ONCE: return settle_least(s, more, flush, err);
+    default: return settle_most(s, err);
     }
 }

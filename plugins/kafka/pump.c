@@ -75,6 +75,8 @@ void kafka_delivered(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
     (void)rk;
     s->in_flight--;
     kafka_in_flight(s, rd_kafka_topic_opaque(m->rkt), -(int64_t)(m->len + m->key_len));
+    if (s->tx != KAFKA_TX_NONE && !s->tx_first_report)
+        s->tx_first_report = cdcd_now_ms();
     if (m->err)
         kafka_refused(s, m);
     if (m->_private != s) {
@@ -101,8 +103,7 @@ static rd_kafka_vu_t *vu_room(struct cdcd_sink *s, size_t n)
 
 static void vu_header(rd_kafka_vu_t *vu, const char *name, const void *value, size_t len)
 {
-    *vu = (rd_kafka_vu_t){.vtype = RD_KAFKA_VTYPE_HEADER,
-                          .u.header = {name, value, (ssize_t)len}};
+    *vu = (rd_kafka_vu_t){.vtype = RD_KAFKA_VTYPE_HEADER, .u.header = {name, value, (ssize_t)len}};
 }
 
 /* Common arguments; returns their number. The value stays the batch's. */
@@ -165,6 +166,7 @@ static enum cdcd_rc begin_transaction(struct cdcd_sink *s, struct cdcd_error *er
     s->tx = KAFKA_TX_OPEN;
     s->tx_closing = s->tx_position = false;
     s->tx_since = cdcd_now_ms();
+    s->tx_first_report = 0;
     s->tx_bytes = 0;
     return CDCD_OK;
 }
@@ -229,8 +231,7 @@ static bool topic_ready(const struct cdcd_sink *s, const struct cdcd_topic *t)
     return kt && kt->generation == s->generation;
 }
 
-static enum cdcd_rc produce_batch(struct cdcd_sink *s, struct cdcd_batch *b,
-                                  struct cdcd_error *err)
+static enum cdcd_rc produce_batch(struct cdcd_sink *s, struct cdcd_batch *b, struct cdcd_error *err)
 {
     for (; s->cursor; s->cursor = s->cursor->next) {
         const struct cdcd_record *r = s->cursor;
@@ -282,11 +283,9 @@ static bool may_produce(const struct cdcd_sink *s, const struct cdcd_batch *b)
 {
     switch (s->config->delivery) {
     case CDCD_EXACTLY_ONCE:
-        return s->tx != KAFKA_TX_COMMITTING && !s->tx_closing;
-    case CDCD_AT_MOST_ONCE:
-        return b->seq <= s->gate;
-    default:
-        return true;
+        return s->tx != KAFKA_TX_COMMITTING && !s->tx_closing && (s->begun || !kafka_gap(s));
+    case CDCD_AT_MOST_ONCE: return b->seq <= s->gate;
+    default: return true;
     }
 }
 

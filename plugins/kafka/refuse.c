@@ -110,8 +110,8 @@ static size_t message_bytes(const rd_kafka_message_t *m, struct cdcd_slice *pos)
     *pos = (struct cdcd_slice){"", 0};
     if (rd_kafka_message_headers(m, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR)
         return bytes;
-    for (size_t i = 0; rd_kafka_header_get_all(headers, i, &name, &value, &len) ==
-                       RD_KAFKA_RESP_ERR_NO_ERROR;
+    for (size_t i = 0;
+         rd_kafka_header_get_all(headers, i, &name, &value, &len) == RD_KAFKA_RESP_ERR_NO_ERROR;
          i++) {
         bytes += strlen(name) + len;
         if (strcmp(name, "cdcd.pos") == 0)
@@ -154,10 +154,8 @@ void kafka_refused(struct cdcd_sink *s, const rd_kafka_message_t *m)
     case RD_KAFKA_RESP_ERR__PURGE_QUEUE:
     case RD_KAFKA_RESP_ERR__PURGE_INFLIGHT:
     case RD_KAFKA_RESP_ERR__DESTROY:
-        /* Consequences of something that is reported elsewhere. In a running session they mean
-         * that a transaction came to its end. */
-        if (!s->broken)
-            set_fault(s, CDCD_ERR_RETRY, topic, "records were given up", "");
+        /* Consequences of something that is reported elsewhere, perhaps later. */
+        s->given_up = true;
         return;
     case RD_KAFKA_RESP_ERR__FENCED:
     case RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH:
@@ -165,8 +163,7 @@ void kafka_refused(struct cdcd_sink *s, const rd_kafka_message_t *m)
         set_fault(s, CDCD_ERR_LOSS, topic, rd_kafka_err2str(m->err), "");
         s->fenced = true;
         return;
-    default:
-        break;
+    default: break;
     }
     if (kafka_class(m->err) == CDCD_ERR_DATA)
         refused_data(s, m, topic);
@@ -188,10 +185,11 @@ static void size_mend(const struct cdcd_sink *s, const struct kafka_refusal *f,
 {
     long long want = ((long long)f->bytes / 1048576 + 2) * 1048576;
     if (f->code != RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE) {
-        snprintf(to, size, f->code == RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP
-                               ? "; raise message.timestamp.before.max.ms and .after.max.ms of the "
-                                 "topic"
-                               : "");
+        snprintf(to, size,
+                 f->code == RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP
+                     ? "; raise message.timestamp.before.max.ms and .after.max.ms of the "
+                       "topic"
+                     : "");
         return;
     }
     char limit[64] = "";
@@ -226,8 +224,8 @@ enum cdcd_rc kafka_refusal_error(struct cdcd_sink *s, struct cdcd_error *err)
         kafka_topic_refresh(s, kt);
         kt->refused_until = cdcd_now_ms() + REFUSED_MS;
     }
-    return refusal_error(s, f,
-                         s->config->policy == KAFKA_STOP ? CDCD_ERR_DATA : CDCD_ERR_RETRY, err);
+    return refusal_error(s, f, s->config->policy == KAFKA_STOP ? CDCD_ERR_DATA : CDCD_ERR_RETRY,
+                         err);
 }
 
 /* ---- before producing ---- */
@@ -284,8 +282,8 @@ enum kafka_verdict kafka_judge(struct cdcd_sink *s, const struct cdcd_record *r,
 }
 
 enum kafka_verdict kafka_judge_local(struct cdcd_sink *s, const struct cdcd_record *r,
-                                     struct kafka_topic *kt, uint64_t seq,
-                                     rd_kafka_resp_err_t code, struct cdcd_error *err)
+                                     struct kafka_topic *kt, uint64_t seq, rd_kafka_resp_err_t code,
+                                     struct cdcd_error *err)
 {
     struct kafka_refusal *f = refuse_now(s, r, kt, seq, code);
     if (s->config->policy != KAFKA_STOP)

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#define FLUSH_MS 15000     /* a flush without any progress for so long fails */
-#define COMPLAIN_MS 10000  /* silence of the broker that is worth a line in the log */
+#define FLUSH_MS          15000 /* a flush without any progress for so long fails */
+#define COMPLAIN_MS       10000 /* silence of the broker that is worth a line in the log */
 #define COMPLAIN_AGAIN_MS 30000
 
 static const char *const delivery_names[] = {"exactly-once", "at-least-once", "at-most-once", NULL};
@@ -21,50 +21,92 @@ static const char *const policy_names[] = {"stop", "dead-letter", "skip", NULL};
 #define FIELD(f) .offset = offsetof(struct kafka_config, f)
 
 static const struct cdcd_option kafka_options[] = {
-    {.name = "bootstrap.servers", .type = CDCD_OPT_STR, FIELD(bootstrap),
-     .flags = CDCD_OPT_REQUIRED | CDCD_OPT_SAMPLE, .sample = "127.0.0.1:9092",
+    {.name = "bootstrap.servers",
+     .type = CDCD_OPT_STR,
+     FIELD(bootstrap),
+     .flags = CDCD_OPT_REQUIRED | CDCD_OPT_SAMPLE,
+     .sample = "127.0.0.1:9092",
      .doc = "Brokers to begin with, HOST:PORT, comma-separated."},
-    {.name = "delivery", .type = CDCD_OPT_ENUM, FIELD(delivery), .default_ = "exactly-once",
-     .values = delivery_names, .flags = CDCD_OPT_SAMPLE,
+    {.name = "delivery",
+     .type = CDCD_OPT_ENUM,
+     FIELD(delivery),
+     .default_ = "exactly-once",
+     .values = delivery_names,
+     .flags = CDCD_OPT_SAMPLE,
      .doc = "exactly-once: data and position in one transaction; readers must set "
             "isolation.level=read_committed. at-least-once: idempotent, no transactions; a crash "
             "repeats records. at-most-once: the position goes first; a crash loses records."},
-    {.name = "topic.partitions", .type = CDCD_OPT_INT, FIELD(partitions), .default_ = "1",
-     .min = -1, .max = 100000, .flags = CDCD_OPT_SAMPLE,
+    {.name = "topic.partitions",
+     .type = CDCD_OPT_INT,
+     FIELD(partitions),
+     .default_ = "1",
+     .min = -1,
+     .max = 100000,
+     .flags = CDCD_OPT_SAMPLE,
      .doc = "Partitions of topics that cdcd creates; -1: the broker's default. With one the order "
             "of transactions is kept in the topic, with more the order of each key."},
-    {.name = "topic.replication.factor", .type = CDCD_OPT_INT, FIELD(replication),
-     .default_ = "-1", .min = -1, .max = 1000,
-     .doc = "Replicas of topics that cdcd creates; -1: the broker's default.", .sample = "3"},
-    {.name = "topic.cleanup.policy", .type = CDCD_OPT_STR, FIELD(cleanup_policy),
+    {.name = "topic.replication.factor",
+     .type = CDCD_OPT_INT,
+     FIELD(replication),
+     .default_ = "-1",
+     .min = -1,
+     .max = 1000,
+     .doc = "Replicas of topics that cdcd creates; -1: the broker's default.",
+     .sample = "3"},
+    {.name = "topic.cleanup.policy",
+     .type = CDCD_OPT_STR,
+     FIELD(cleanup_policy),
      .default_ = "compact",
      .doc = "cleanup.policy of topics that cdcd creates for records with keys. Topics of records "
             "without keys always get delete. Existing topics are left as they are."},
-    {.name = "topic.config", .type = CDCD_OPT_MAP, FIELD(topic_config),
+    {.name = "topic.config",
+     .type = CDCD_OPT_MAP,
+     FIELD(topic_config),
      .doc = "More settings of topics that cdcd creates, by the broker's names.",
      .sample = "{min.insync.replicas: 2}"},
-    {.name = "properties", .type = CDCD_OPT_MAP, FIELD(properties),
+    {.name = "properties",
+     .type = CDCD_OPT_MAP,
+     FIELD(properties),
      .doc = "Properties of librdkafka, passed on as they are: security, compression, timeouts.",
      .sample = "{compression.type: lz4}"},
-    {.name = "transactional.id", .type = CDCD_OPT_STR, FIELD(transactional_id), .default_ = "",
+    {.name = "transactional.id",
+     .type = CDCD_OPT_STR,
+     FIELD(transactional_id),
+     .default_ = "",
      .doc = "Default: cdcd-NAME. A second instance with the same one takes over from the first."},
-    {.name = "position.topic", .type = CDCD_OPT_STR, FIELD(position_topic), .default_ = "",
+    {.name = "position.topic",
+     .type = CDCD_OPT_STR,
+     FIELD(position_topic),
+     .default_ = "",
      .doc = "Compacted topic of one partition in which the pipeline's position is kept. Default: "
             "__cdcd.position.NAME."},
-    {.name = "transaction.max.ms", .type = CDCD_OPT_DURATION, FIELD(transaction_ms),
-     .default_ = "500ms", .min = 1, .max = 600000,
+    {.name = "transaction.max.ms",
+     .type = CDCD_OPT_DURATION,
+     FIELD(transaction_ms),
+     .default_ = "500ms",
+     .min = 1,
+     .max = 600000,
      .doc = "A transaction is committed at once when nothing waits, and after this time at the "
             "latest when more is waiting. exactly-once only."},
-    {.name = "transaction.max.bytes", .type = CDCD_OPT_SIZE, FIELD(transaction_bytes),
-     .default_ = "128MB", .min = 1024,
+    {.name = "transaction.max.bytes",
+     .type = CDCD_OPT_SIZE,
+     FIELD(transaction_bytes),
+     .default_ = "128MB",
+     .min = 1024,
      .doc = "A transaction is committed when it has this many bytes of keys and values."},
-    {.name = "errors.policy", .type = CDCD_OPT_ENUM, FIELD(policy), .default_ = "stop",
+    {.name = "errors.policy",
+     .type = CDCD_OPT_ENUM,
+     FIELD(policy),
+     .default_ = "stop",
      .values = policy_names,
      .doc = "What to do with a record that is too large or that the broker refuses for another "
             "reason of its own. stop: stop before it; nothing of its transaction is visible. "
             "dead-letter: write it to dead.letter.topic instead. skip: leave it out, with a "
             "warning."},
-    {.name = "dead.letter.topic", .type = CDCD_OPT_STR, FIELD(dead_letter_topic), .default_ = "",
+    {.name = "dead.letter.topic",
+     .type = CDCD_OPT_STR,
+     FIELD(dead_letter_topic),
+     .default_ = "",
      .doc = "Topic for errors.policy dead-letter, with the headers cdcd.error.*. Default: "
             "PREFIX.dead-letter."},
     {0},
@@ -98,8 +140,7 @@ static void make_instance(char to[33])
         snprintf(to + 2 * i, 3, "%02x", raw[i]);
 }
 
-struct cdcd_sink *kafka_sink_new(const struct kafka_config *config,
-                                 const struct cdcd_sink_env *env)
+struct cdcd_sink *kafka_sink_new(const struct kafka_config *config, const struct cdcd_sink_env *env)
 {
     struct cdcd_sink *s = cdcd_xcalloc(1, sizeof *s);
     s->config = config;
@@ -108,10 +149,9 @@ struct cdcd_sink *kafka_sink_new(const struct kafka_config *config,
     s->transactional_id = name_or(config->transactional_id, "cdcd-", env->pipeline);
     s->position_name = name_or(config->position_topic, "__cdcd.position.", env->pipeline);
     make_topic_name(s->position_name);
-    s->dead_letter_name =
-        config->dead_letter_topic && *config->dead_letter_topic
-            ? cdcd_xstrdup(config->dead_letter_topic)
-            : cdcd_xasprintf("%s.dead-letter", env->topic_prefix);
+    s->dead_letter_name = config->dead_letter_topic && *config->dead_letter_topic
+                              ? cdcd_xstrdup(config->dead_letter_topic)
+                              : cdcd_xasprintf("%s.dead-letter", env->topic_prefix);
     make_topic_name(s->dead_letter_name);
     s->position = (struct kafka_topic){.name = s->position_name, .keyed = true};
     s->dead_letter = (struct kafka_topic){.name = s->dead_letter_name};
@@ -188,7 +228,7 @@ static void session_reset(struct cdcd_sink *s)
     s->position_at = 0;
     s->tx_closing = s->tx_position = false;
     s->tx_bytes = 0;
-    s->fault_set = s->fault_refusal = s->fenced = false;
+    s->fault_set = s->fault_refusal = s->fenced = s->given_up = false;
     s->denied = s->all_down = false;
     s->broker_error[0] = 0;
     s->next_complaint = 0;
@@ -211,8 +251,7 @@ static enum cdcd_rc session_begin(struct cdcd_sink *s, struct cdcd_error *err)
     return s->config->delivery == CDCD_EXACTLY_ONCE ? kafka_claim(s, err) : CDCD_OK;
 }
 
-static enum cdcd_rc kafka_load(struct cdcd_sink *s, struct cdcd_buf *state,
-                               struct cdcd_error *err)
+static enum cdcd_rc kafka_load(struct cdcd_sink *s, struct cdcd_buf *state, struct cdcd_error *err)
 {
     cdcd_buf_clear(state);
     session_reset(s);
@@ -293,6 +332,16 @@ static enum cdcd_rc poll_once(struct cdcd_sink *s, int wait_ms, bool more, bool 
         kafka_settle(s, more, flush, err) != CDCD_OK)
         return CDCD_ERROR;
     complain(s);
+    int gap = kafka_gap(s);
+    if (gap && (s->first || s->state_new)) {
+        /* Nothing is under way, so the wait is short and then the work is done. */
+        if (wait_ms == 0)
+            return CDCD_OK;
+        if (kafka_serve(s, gap < wait_ms ? gap : wait_ms, false, err) != CDCD_OK ||
+            kafka_pump(s, err) != CDCD_OK)
+            return CDCD_ERROR;
+        return kafka_settle(s, more, flush, err);
+    }
     if (now || (wait_ms > 0 && (s->in_flight > 0 || s->first)))
         return kafka_serve(s, wait_ms, now, err);
     return CDCD_OK;

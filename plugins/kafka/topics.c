@@ -9,9 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ADMIN_MS 30000
-#define LIST_MS 10000
-#define ADMIN_TOPICS 200 /* a request; an answer has some thirty settings for each */
+#define ADMIN_MS     30000
+#define LIST_MS      15000
+#define DOWN_MS      3000 /* no broker can be reached for so long: enough */
+#define ADMIN_TOPICS 200  /* a request */
 
 static rd_kafka_event_t *admin_wait(rd_kafka_t *rk, rd_kafka_queue_t *q)
 {
@@ -44,10 +45,16 @@ static int by_name(const void *a, const void *b)
 
 /* All topics of the cluster, sorted by name: *out owned by the caller. */
 enum cdcd_rc kafka_list_topics(struct cdcd_sink *s, const struct rd_kafka_metadata **out,
-                                struct cdcd_error *err)
+                               struct cdcd_error *err)
 {
-    rd_kafka_resp_err_t code = rd_kafka_metadata(s->rk, 1, NULL, out, LIST_MS);
-    rd_kafka_poll(s->rk, 0);
+    rd_kafka_resp_err_t code;
+    int64_t start = cdcd_now_ms(), waited;
+    do {
+        code = rd_kafka_metadata(s->rk, 1, NULL, out, 1000);
+        rd_kafka_poll(s->rk, 0);
+        waited = cdcd_now_ms() - start;
+    } while ((code == RD_KAFKA_RESP_ERR__TIMED_OUT || code == RD_KAFKA_RESP_ERR__TRANSPORT) &&
+             waited < LIST_MS && !s->denied && !(s->all_down && waited > DOWN_MS));
     if (code)
         return kafka_fail(s, err, code, NULL, "listing topics");
     int32_t controller = rd_kafka_controllerid(s->rk, 0);
@@ -63,10 +70,12 @@ static const rd_kafka_metadata_topic_t *find_topic(const struct rd_kafka_metadat
                                                    const char *name)
 {
     rd_kafka_metadata_topic_t key = {.topic = (char *)(uintptr_t)name};
-    const rd_kafka_metadata_topic_t *t = md->topic_cnt == 0 ? NULL
-        : bsearch(&key, md->topics, (size_t)md->topic_cnt, sizeof key, by_name);
+    const rd_kafka_metadata_topic_t *t = md->topic_cnt == 0
+                                             ? NULL
+                                             : bsearch(&key, md->topics, (size_t)md->topic_cnt,
+                                                       sizeof key, by_name);
     return t && t->err != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART && t->partition_cnt > 0 ? t
-                                                                                           : NULL;
+                                                                                          : NULL;
 }
 
 static bool has_leaders(const struct rd_kafka_metadata *md, const char *name)
@@ -105,8 +114,8 @@ static enum cdcd_rc new_topic(struct cdcd_sink *s, const struct shape *shape,
         {"min.cleanable.dirty.ratio", "0.1"},
     };
     char text[256];
-    *out = rd_kafka_NewTopic_new(shape->name, shape->partitions, (int)s->config->replication,
-                                 text, sizeof text);
+    *out = rd_kafka_NewTopic_new(shape->name, shape->partitions, (int)s->config->replication, text,
+                                 sizeof text);
     if (!*out)
         return cdcd_error_set(err, CDCD_ERR_CONFIG, "topic %s: %s", shape->name, text);
     enum cdcd_rc rc = CDCD_OK;
@@ -119,8 +128,7 @@ static enum cdcd_rc new_topic(struct cdcd_sink *s, const struct shape *shape,
     return rc;
 }
 
-static enum cdcd_rc create_result(struct cdcd_sink *s, rd_kafka_event_t *ev,
-                                  struct cdcd_error *err)
+static enum cdcd_rc create_result(struct cdcd_sink *s, rd_kafka_event_t *ev, struct cdcd_error *err)
 {
     size_t n = 0;
     rd_kafka_resp_err_t code = rd_kafka_event_error(ev);
@@ -129,8 +137,8 @@ static enum cdcd_rc create_result(struct cdcd_sink *s, rd_kafka_event_t *ev,
         return CDCD_OK;
     if (code)
         return kafka_fail(s, err, code, rd_kafka_event_error_string(ev), "creating topics");
-    const rd_kafka_topic_result_t **results =
-        rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(ev), &n);
+    const rd_kafka_topic_result_t **results = rd_kafka_CreateTopics_result_topics(
+        rd_kafka_event_CreateTopics_result(ev), &n);
     for (size_t i = 0; i < n; i++) {
         const char *name = rd_kafka_topic_result_name(results[i]);
         code = rd_kafka_topic_result_error(results[i]);
@@ -242,8 +250,12 @@ static void describe_some(rd_kafka_t *rk, const char *const *names, size_t n,
     rd_kafka_ConfigResource_t *res[ADMIN_TOPICS];
     rd_kafka_queue_t *q = rd_kafka_queue_new(rk);
     rd_kafka_AdminOptions_t *o = admin_options(rk, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         res[i] = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, names[i]);
+        /* Only these are asked for; the values mean nothing here. */
+        rd_kafka_ConfigResource_set_config(res[i], "cleanup.policy", "");
+        rd_kafka_ConfigResource_set_config(res[i], "max.message.bytes", "");
+    }
     rd_kafka_DescribeConfigs(rk, res, n, o, q);
     rd_kafka_event_t *ev = admin_wait(rk, q);
     if (ev && !rd_kafka_event_error(ev))
@@ -298,12 +310,13 @@ static enum cdcd_rc examine(struct cdcd_sink *s, struct kafka_topic *kt,
     kt->compacted = is_compacted(set->cleanup_policy);
     kt->max_bytes = set->max_bytes;
     if (kt->compacted && !kt->keyed)
-        return cdcd_error_set(err, CDCD_ERR_CONFIG,
-                              "topic %s has cleanup.policy=%s, but its records have no key and "
-                              "the broker refuses those in a compacted topic; run: kafka-configs.sh "
-                              "--bootstrap-server %s --alter --topic %s --add-config "
-                              "cleanup.policy=delete",
-                              kt->name, set->cleanup_policy, s->config->bootstrap, kt->name);
+        return cdcd_error_set(
+            err, CDCD_ERR_CONFIG,
+            "topic %s has cleanup.policy=%s, but its records have no key and "
+            "the broker refuses those in a compacted topic; run: kafka-configs.sh "
+            "--bootstrap-server %s --alter --topic %s --add-config "
+            "cleanup.policy=delete",
+            kt->name, set->cleanup_policy, s->config->bootstrap, kt->name);
     if (kt == &s->position && *set->cleanup_policy && !kt->compacted)
         return cdcd_error_set(err, CDCD_ERR_CONFIG,
                               "topic %s holds the pipeline's position but has cleanup.policy=%s, "
@@ -333,13 +346,16 @@ static enum cdcd_rc wait_known(struct cdcd_sink *s, struct kafka_topic **topics,
 {
     int64_t give_up = cdcd_now_ms() + ADMIN_MS;
     size_t at = 0;
-    for (int wait = 10; at < n; wait = wait < 200 ? wait * 2 : 200) {
+    for (int wait = 10; at < n; wait = wait < 640 ? wait * 2 : 640) {
         const struct rd_kafka_metadata *md;
+        size_t before = at;
         if (kafka_list_topics(s, &md, err) != CDCD_OK)
             return CDCD_ERROR;
         while (at < n && has_leaders(md, topics[at]->name))
             at++;
         rd_kafka_metadata_destroy(md);
+        if (at > before)
+            give_up = cdcd_now_ms() + ADMIN_MS;
         if (at < n && cdcd_now_ms() > give_up)
             return cdcd_error_set(err, CDCD_ERR_RETRY,
                                   "topic %s has partitions without a leader; look at the brokers",

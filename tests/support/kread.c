@@ -144,8 +144,7 @@ static void look_for_topics(bool first)
         if (!t)
             t = topic_add(name);
         /* What appears later is read from its beginning. */
-        int64_t from = !first || k.from_beginning ? RD_KAFKA_OFFSET_BEGINNING
-                                                  : RD_KAFKA_OFFSET_END;
+        int64_t from = !first || k.from_beginning ? RD_KAFKA_OFFSET_BEGINNING : RD_KAFKA_OFFSET_END;
         for (; t->partitions < md->topics[i].partition_cnt; t->partitions++, k.partitions++)
             if (rd_kafka_consume_start_queue(t->rkt, t->partitions, from, k.queue) != 0)
                 die(name, rd_kafka_err2str(rd_kafka_last_error()));
@@ -162,8 +161,8 @@ static uint32_t take_headers(const rd_kafka_message_t *m, struct cdcd_header *to
     size_t len;
     if (rd_kafka_message_headers(m, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR)
         return 0;
-    while (n < cap && rd_kafka_header_get_all(headers, n, &name, &value, &len) ==
-                          RD_KAFKA_RESP_ERR_NO_ERROR) {
+    while (n < cap &&
+           rd_kafka_header_get_all(headers, n, &name, &value, &len) == RD_KAFKA_RESP_ERR_NO_ERROR) {
         to[n].name = cdcd_slice_str(name);
         to[n].value = (struct cdcd_slice){value, len};
         to[n++].json = false;
@@ -214,8 +213,7 @@ static void take_record(const rd_kafka_message_t *m)
 
 static bool finished(void)
 {
-    return stop || (k.count && k.records >= k.count) ||
-           (k.until_end && k.at_end >= k.partitions);
+    return stop || (k.count && k.records >= k.count) || (k.until_end && k.at_end >= k.partitions);
 }
 
 static void read_all(void)
@@ -278,9 +276,12 @@ static void parse(int argc, char **argv)
         const char *name;
         bool *to;
     } flags[] = {
-        {"--from-beginning", &k.from_beginning}, {"--until-end", &k.until_end},
-        {"--plain", &k.plain},                   {"--latency", &k.latency},
-        {"--uncommitted", &k.uncommitted},       {"--quiet", &k.quiet},
+        {"--from-beginning", &k.from_beginning},
+        {"--until-end", &k.until_end},
+        {"--plain", &k.plain},
+        {"--latency", &k.latency},
+        {"--uncommitted", &k.uncommitted},
+        {"--quiet", &k.quiet},
     };
     for (int i = 1; i < argc; i++) {
         size_t f = 0;

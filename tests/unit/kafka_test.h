@@ -6,11 +6,11 @@
 #ifndef CDCD_TEST_KAFKA_TEST_H
 #define CDCD_TEST_KAFKA_TEST_H
 
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 
 #include "kafka.h"
 
@@ -21,7 +21,7 @@
 extern const struct cdcd_plugin cdcd_plugin_kafka;
 #define OPS (cdcd_plugin_kafka.sink)
 
-#define PER_BATCH 10
+#define PER_BATCH  10
 #define MAX_TOPICS 4
 
 struct bench {
@@ -84,8 +84,8 @@ static inline void bench_init(struct bench *t, const char *bootstrap)
 
 static inline void bench_property(struct bench *t, const char *name, const char *value)
 {
-    t->properties[t->config.properties.n++] =
-        (struct cdcd_strpair){(char *)(uintptr_t)name, (char *)(uintptr_t)value};
+    t->properties[t->config.properties.n++] = (struct cdcd_strpair){(char *)(uintptr_t)name,
+                                                                    (char *)(uintptr_t)value};
 }
 
 static inline void bench_open(struct bench *t)
@@ -288,8 +288,8 @@ static inline void assert_log(const char *bootstrap, const char *topic, long fro
         if (n == without)
             continue;
         if (i >= s.count || s.n[i] != n)
-            fail_msg("record %zu of %s is %ld of %zu, not %ld", i, topic,
-                     i < s.count ? s.n[i] : -1, s.count, n);
+            fail_msg("record %zu of %s is %ld of %zu, not %ld", i, topic, i < s.count ? s.n[i] : -1,
+                     s.count, n);
         i++;
     }
     assert_int_equal(i, s.count);

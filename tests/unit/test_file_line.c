@@ -1,8 +1,8 @@
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 
 #include "file.h"
 
@@ -55,8 +55,7 @@ static void json_values(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof json_cases / sizeof *json_cases; i++)
-        if (file_json_valid(json_cases[i].text, strlen(json_cases[i].text)) !=
-            json_cases[i].valid)
+        if (file_json_valid(json_cases[i].text, strlen(json_cases[i].text)) != json_cases[i].valid)
             fail_msg("%s", json_cases[i].text);
     char deep[4001];
     memset(deep, '[', 2000);
@@ -73,19 +72,39 @@ static const struct {
     uint32_t nheaders;
     const char *line;
 } line_cases[] = {
-    {"{\"id\":1}", "{\"op\":\"c\"}", {{{0}, {0}, false}}, 0,
+    {"{\"id\":1}",
+     "{\"op\":\"c\"}",
+     {{{0}, {0}, false}},
+     0,
      "{\"topic\":\"a\\\"b\",\"key\":{\"id\":1},\"value\":{\"op\":\"c\"},\"headers\":{}}\n"},
-    {"{\"id\":1}", NULL, {{{0}, {0}, false}}, 0,
+    {"{\"id\":1}",
+     NULL,
+     {{{0}, {0}, false}},
+     0,
      "{\"topic\":\"a\\\"b\",\"key\":{\"id\":1},\"value\":null,\"headers\":{}}\n"},
-    {NULL, "{}", {{{"h", 1}, {"00ff", 4}, false}, {{"j", 1}, {"{\"id\":2}", 8}, true}}, 2,
-     "{\"topic\":\"a\\\"b\",\"key\":null,\"value\":{},\"headers\":{\"h\":\"00ff\",\"j\":{\"id\":2}}}"
+    {NULL,
+     "{}",
+     {{{"h", 1}, {"00ff", 4}, false}, {{"j", 1}, {"{\"id\":2}", 8}, true}},
+     2,
+     "{\"topic\":\"a\\\"b\",\"key\":null,\"value\":{},\"headers\":{\"h\":\"00ff\",\"j\":{\"id\":2}}"
+     "}"
      "\n"},
-    {NULL, "{}", {{{"n", 1}, {NULL, 0}, false}, {{"i", 1}, {"12", 2}, false}}, 2,
+    {NULL,
+     "{}",
+     {{{"n", 1}, {NULL, 0}, false}, {{"i", 1}, {"12", 2}, false}},
+     2,
      "{\"topic\":\"a\\\"b\",\"key\":null,\"value\":{},\"headers\":{\"n\":null,\"i\":12}}\n"},
-    {NULL, "{}", {{{"q\"", 2}, {"a\"\n", 3}, false}, {{"e", 1}, {"", 0}, false}}, 2,
-     "{\"topic\":\"a\\\"b\",\"key\":null,\"value\":{},\"headers\":{\"q\\\"\":\"a\\\"\\n\",\"e\":\"\"}"
+    {NULL,
+     "{}",
+     {{{"q\"", 2}, {"a\"\n", 3}, false}, {{"e", 1}, {"", 0}, false}},
+     2,
+     "{\"topic\":\"a\\\"b\",\"key\":null,\"value\":{},\"headers\":{\"q\\\"\":\"a\\\"\\n\",\"e\":"
+     "\"\"}"
      "}\n"},
-    {"\001\002x", "plain", {{{0}, {0}, false}}, 0,
+    {"\001\002x",
+     "plain",
+     {{{0}, {0}, false}},
+     0,
      "{\"topic\":\"a\\\"b\",\"key\":\"\\u0001\\u0002x\",\"value\":\"plain\",\"headers\":{}}\n"},
 };
 

@@ -1,8 +1,8 @@
+#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 
 #include "file.h"
 
@@ -25,6 +25,7 @@ extern const struct cdcd_plugin cdcd_plugin_file;
 struct config {
     char *path;
     bool fsync;
+    int format;
 };
 
 struct bench {
@@ -87,7 +88,7 @@ static int bench_setup(void **state)
     struct bench *t = cdcd_xcalloc(1, sizeof *t);
     char dir[] = "/tmp/cdcd-file-XXXXXX";
     assert_non_null(mkdtemp(dir));
-    t->config = (struct config){cdcd_xstrdup(dir), true};
+    t->config = (struct config){.path = cdcd_xstrdup(dir), .fsync = true};
     cdcd_buf_init(&t->state, 0);
     bench_open(t);
     *state = t;
@@ -184,8 +185,7 @@ static void assert_keys(const struct bench *t, size_t topic, int from, int to)
     struct cdcd_buf is = slurp(t, name), want;
     cdcd_buf_init(&want, 0);
     for (int k = from; k <= to; k++)
-        cdcd_buf_addf(&want,
-                      "{\"topic\":\"%s\",\"key\":{\"id\":%d},\"value\":{},\"headers\":{}}\n",
+        cdcd_buf_addf(&want, "{\"topic\":\"%s\",\"key\":{\"id\":%d},\"value\":{},\"headers\":{}}\n",
                       topic_names[topic], k);
     assert_string_equal(cdcd_buf_cstr(&is), cdcd_buf_cstr(&want));
     cdcd_buf_free(&is);
@@ -446,7 +446,7 @@ static void thousand_topics(void **state)
     enum { N = 1000 };
     struct bench *t = *state;
     struct cdcd_topic *topics = cdcd_xcalloc(N, sizeof *topics);
-    char (*text)[2][32] = cdcd_xcalloc(N, sizeof *text);
+    char(*text)[2][32] = cdcd_xcalloc(N, sizeof *text);
     for (size_t i = 0; i < N; i++) {
         snprintf(text[i][0], sizeof text[i][0], "t%04zu", i);
         bench_topic(&topics[i], text[i][0], text[i][1], sizeof text[i][1]);
@@ -508,7 +508,7 @@ static void record_is_compacted(void **state)
 static int stdout_setup(void **state)
 {
     struct bench *t = cdcd_xcalloc(1, sizeof *t);
-    t->config = (struct config){cdcd_xstrdup("-"), true};
+    t->config = (struct config){.path = cdcd_xstrdup("-"), .fsync = true};
     cdcd_buf_init(&t->state, 0);
     bench_open(t);
     *state = t;
@@ -541,8 +541,8 @@ static void standard_output(void **state)
     assert_int_equal(write, CDCD_OK);
     assert_int_equal(poll, CDCD_OK);
     assert_true(n > 0);
-    assert_string_equal(
-        text, "{\"topic\":\"a.one\",\"key\":{\"id\":1},\"value\":{},\"headers\":{}}\n");
+    assert_string_equal(text,
+                        "{\"topic\":\"a.one\",\"key\":{\"id\":1},\"value\":{},\"headers\":{}}\n");
     assert_int_equal(durable_before_pipe_ended, 1);
     assert_int_equal(write2, CDCD_OK);
     assert_int_equal(poll2, CDCD_ERROR);
@@ -570,7 +570,7 @@ static unsigned failures(const struct bench *t, const char *path)
     struct findings f = {{0}};
     struct cdcd_report report = {&f, finding};
     struct cdcd_error err;
-    struct config c = {(char *)path, true};
+    struct config c = {.path = (char *)(uintptr_t)path, .fsync = true};
     assert_int_equal(OPS->check(&c, &t->env, &report, &err), CDCD_OK);
     assert_true(f.n[0] + f.n[1] + f.n[2] > 0);
     return f.n[CDCD_CHECK_FAIL];
