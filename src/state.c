@@ -1,6 +1,8 @@
 #include "state.h"
 
+#include <inttypes.h>
 #include <jansson.h>
+#include <stdlib.h>
 
 static enum cdcd_rc bad_state(struct cdcd_error *err, const char *why)
 {
@@ -21,6 +23,8 @@ static enum cdcd_rc parse_snapshot(json_t *snap, struct cdcd_state *out, struct 
     out->in_snapshot = true;
     out->table = dup_member(snap, "table");
     out->identity = dup_member(snap, "identity");
+    const char *passed = json_string_value(json_object_get(snap, "passed"));
+    out->passed = passed ? strtoull(passed, NULL, 16) : 0;
     json_t *chunks = json_object_get(snap, "chunks");
     out->ranges = cdcd_xcalloc(json_array_size(chunks) + 1, sizeof *out->ranges);
     size_t i;
@@ -117,7 +121,7 @@ void cdcd_state_write(const struct cdcd_state *s, struct cdcd_buf *out)
         add_string(out, s->table ? s->table : "");
         cdcd_buf_adds(out, ",\"identity\":");
         add_string(out, s->identity ? s->identity : "");
-        cdcd_buf_adds(out, ",\"chunks\":[");
+        cdcd_buf_addf(out, ",\"passed\":\"%016" PRIX64 "\",\"chunks\":[", s->passed);
         for (size_t i = 0; i < s->nranges; i++) {
             cdcd_buf_adds(out, i ? ",[" : "[");
             add_string(out, s->ranges[i].begin);

@@ -2,11 +2,13 @@
  * state: what the sink remembers for a pipeline, as one JSON document.
  *
  *   {"v":1,"position":{...},"snapshot":{"table":"public.orders","identity":"...",
- *    "chunks":[["begin","end"],...],"only":["public.a"]}}
+ *    "passed":"9AE16A3B2F90404F","chunks":[["begin","end"],...],"only":["public.a"]}}
  *
  * position: the source's own text; the stream goes on from there. snapshot: present while
  * a snapshot is unfinished. Tables go in order of their label: those before `table` are
  * done, `table` has these chunks left, those after it are not begun. table "" = none begun.
+ * passed: a fingerprint of those that are done; it tells when a rename brought another table
+ * before `table`.
  */
 #ifndef CDCD_STATE_H
 #define CDCD_STATE_H
@@ -22,6 +24,7 @@ struct cdcd_state {
     char *position; /* owned; NULL: none */
     bool in_snapshot;
     char *table, *identity; /* owned */
+    uint64_t passed;
     struct cdcd_range *ranges;
     size_t nranges;
     struct cdcd_strlist only;

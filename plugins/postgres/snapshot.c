@@ -446,6 +446,7 @@ static enum cdcd_rc list_tables(struct cdcd_source *s, const struct cdcd_strlist
                                                             .table = t->table,
                                                             .label = t->label,
                                                             .identity = t->identity,
+                                                            .id = t->oid,
                                                             .keyed = t->keyed,
                                                             .rows = t->rows,
                                                             .source_data = t};

@@ -190,6 +190,7 @@ class Reading(pgcase.PgCase):
             load.stop()
         p.sync()
         self.assertGreater(killed, 1)
+        self.assertNotIn("reading all tables again", p.cdcd.logs())
         self.complete(p, db)
         self.assertEqual(sorted(ids(p.ops("public.a"))), [*range(1, 101)])
         self.assertEqual(sorted(ids(p.ops("public.u"))), [*range(1, 101)])
@@ -375,6 +376,28 @@ class Meanwhile(pgcase.PgCase):
         db, p, reader = self.paused()
         self.sql("ALTER TABLE t RENAME TO tt", db)
         self.outcome(p, reader, complete=self.all_rows, topics=("srv.public.t", "srv.public.tt"))
+
+    def test_renamed_to_a_name_that_was_passed(self):
+        db, p, reader = self.paused()
+        self.sql('ALTER TABLE t RENAME TO "0t"', db)
+        self.outcome(p, reader, complete=self.all_rows, topics=("srv.public.t", "srv.public.0t"))
+
+    def test_swapped_between_a_kill_and_the_next_run(self):
+        """Tables change places in the order of names; each is read, and is not taken for the other."""
+        db = self.db("CREATE TABLE a (id int PRIMARY KEY, ver int, pad text); INSERT INTO a VALUES (-5, 0, 'a');"
+                     "CREATE TABLE t (id int PRIMARY KEY, ver int, pad text);" + FILL % ("t", self.ROWS) +
+                     "CREATE TABLE z (id int PRIMARY KEY, ver int, pad text); INSERT INTO z VALUES (-6, 0, 'z')")
+        p = self.pipe(db, source={"snapshot.chunk.size": "64KB"})
+        path = os.path.join(p.out, "srv.public.t.jsonl")
+        p.start(wait=False)
+        wait_until("some rows", lambda: os.path.exists(path) and os.path.getsize(path), every=0.001)
+        p.cdcd.kill()
+        self.assertNotIn("snapshot complete", p.cdcd.logs())
+        self.sql("ALTER TABLE z RENAME TO b", db)
+        p.start()
+        p.sync()
+        self.assertEqual(ids(p.ops("public.b")), [-6])
+        self.assertLessEqual(set(range(1, self.ROWS + 1)), set(ids(p.ops("public.t"))))
 
     def test_between_a_kill_and_the_next_run(self):
         for sql, complete in (

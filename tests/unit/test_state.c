@@ -25,9 +25,9 @@ static void writes_what_it_reads(void **state)
     (void)state;
     roundtrip("{\"v\":1,\"position\":{\"lsn\":\"0/16B3748\"}}");
     roundtrip("{\"v\":1,\"position\":{},\"snapshot\":{\"table\":\"\",\"identity\":\"\","
-              "\"chunks\":[],\"only\":[]}}");
+              "\"passed\":\"0000000000000000\",\"chunks\":[],\"only\":[]}}");
     roundtrip("{\"v\":1,\"position\":{\"lsn\":\"0/1\"},\"snapshot\":{\"table\":\"a.\\\"q\\\" é\","
-              "\"identity\":\"1.2\",\"chunks\":[[\"\",\"(5,0)\"],[\"(9,1)\",\"\"]],"
+              "\"identity\":\"1.2\",\"passed\":\"00F0E1D2C3B4A596\",\"chunks\":[[\"\",\"(5,0)\"],[\"(9,1)\",\"\"]],"
               "\"only\":[\"public.a\",\"public.b\"]}}");
 }
 
@@ -37,11 +37,12 @@ static void reads_the_parts(void **state)
     struct cdcd_state s;
     struct cdcd_error err = {0};
     const char *text = "{\"v\":1,\"position\":{\"a\":1},\"snapshot\":{\"table\":\"t\","
-                       "\"identity\":\"i\",\"chunks\":[[\"b\",\"e\"]],\"only\":[\"o\"]}}";
+                       "\"identity\":\"i\",\"passed\":\"1F\",\"chunks\":[[\"b\",\"e\"]],\"only\":[\"o\"]}}";
     assert_int_equal(cdcd_state_parse(cdcd_slice_str(text), &s, &err), CDCD_OK);
     assert_string_equal(s.position, "{\"a\":1}");
     assert_true(s.in_snapshot);
     assert_string_equal(s.table, "t");
+    assert_int_equal(s.passed, 0x1f);
     assert_int_equal(s.nranges, 1);
     assert_string_equal(s.ranges[0].begin, "b");
     assert_string_equal(s.ranges[0].end, "e");

@@ -65,6 +65,7 @@ struct cdcd_snapshot_table {
     const char *schema, *table; /* as in struct cdcd_schema */
     const char *label;          /* "schema.table": the order of tables, progress, state */
     const char *identity;       /* changes when chunk cursors become meaningless (a rewrite) */
+    uint64_t id;                /* the table's own, whatever its name; 0: it has none */
     int64_t rows;               /* estimate, -1 unknown */
     bool keyed;                 /* its events have a key */
     void *source_data;
