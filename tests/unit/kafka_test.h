@@ -6,11 +6,12 @@
 #ifndef CDCD_TEST_KAFKA_TEST_H
 #define CDCD_TEST_KAFKA_TEST_H
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
 
 #include "kafka.h"
 
