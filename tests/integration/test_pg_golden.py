@@ -64,7 +64,8 @@ class Golden(pgcase.PgCase):
         db = self.db(read("schema.sql") + read("rows.sql"))
         p = self.pipe(db, source={"publication.autocreate.mode": "all_tables"}, format={
             "provide.transaction.metadata": True, "heartbeat.interval.ms": 200,
-            "skipped.operations": "none", "schemas.enable": with_schemas})
+            "skipped.operations": "none", "extended.headers.enabled": True,
+            "schemas.enable": with_schemas})
         p.start()
         self.sql(read("changes.sql"), db)
         if not with_schemas:  # with them they have no form: see test_pg_types.py
