@@ -50,6 +50,7 @@ struct kafka_topic {
     rd_kafka_topic_t *rkt; /* of the producer with this generation; its opaque points here */
     unsigned generation;
     bool listed; /* while topics are gathered: each once */
+    bool warned; /* about its policy */
 };
 
 /* A record that was refused. After the transaction was given up it is replayed, found here by
@@ -104,7 +105,8 @@ struct cdcd_sink {
 
     /* exactly once */
     enum kafka_tx tx;
-    bool tx_closing, tx_position;                /* no more records; the position is in */
+    bool tx_closing, tx_position; /* no more records; the position is in */
+    int64_t tx_max_ms;
     int64_t tx_since, tx_first_report, tx_ended; /* monotonic ms */
     int tx_gap;                                  /* ms from one transaction to the next */
     unsigned tx_smooth;                          /* transactions in a row for which it was enough */

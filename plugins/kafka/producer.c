@@ -62,6 +62,31 @@ static enum cdcd_rc set_delivery(struct cdcd_sink *s, rd_kafka_conf_t *conf, str
     return CDCD_OK;
 }
 
+static enum cdcd_rc set_number(rd_kafka_conf_t *conf, const char *name, int64_t value,
+                               struct cdcd_error *err)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    return kafka_conf_set(conf, name, text, err);
+}
+
+/* Settings that follow from others. */
+static enum cdcd_rc set_derived(struct cdcd_sink *s, rd_kafka_conf_t *conf, struct cdcd_error *err)
+{
+    /* It has to be shorter than the time that a record has. */
+    if (s->tx_timeout / 2 < conf_int(conf, "linger.ms") && !user_has(s, "linger.ms") &&
+        set_number(conf, "linger.ms", s->tx_timeout / 2, err) != CDCD_OK)
+        return CDCD_ERROR;
+    /* A record larger than the queue would never get into it. */
+    int64_t queue = conf_int(conf, "message.max.bytes") / 1024 + 1024;
+    if (queue > conf_int(conf, "queue.buffering.max.kbytes") &&
+        set_number(conf, "queue.buffering.max.kbytes", queue, err) != CDCD_OK)
+        return CDCD_ERROR;
+    if (s->careful && set_number(conf, "batch.num.messages", 1, err) != CDCD_OK)
+        return CDCD_ERROR;
+    return set_number(conf, "batch.size", s->batch_size, err);
+}
+
 static rd_kafka_conf_t *producer_conf(struct cdcd_sink *s, struct cdcd_error *err)
 {
     char text[64] = "";
@@ -77,17 +102,7 @@ static rd_kafka_conf_t *producer_conf(struct cdcd_sink *s, struct cdcd_error *er
     if (rd_kafka_conf_get(conf, "compression.codec", text, &size) != RD_KAFKA_CONF_OK)
         text[0] = 0;
     s->compressed = strcmp(text, "none") != 0;
-    /* It has to be shorter than the time that a record has. */
-    snprintf(text, sizeof text, "%lld", (long long)s->tx_timeout / 2);
-    if (s->tx_timeout / 2 < conf_int(conf, "linger.ms") && !user_has(s, "linger.ms") &&
-        kafka_conf_set(conf, "linger.ms", text, err) != CDCD_OK) {
-        rd_kafka_conf_destroy(conf);
-        return NULL;
-    }
-    snprintf(text, sizeof text, "%lld", (long long)s->batch_size);
-    if (set_delivery(s, conf, err) == CDCD_OK &&
-        kafka_conf_set(conf, "batch.size", text, err) == CDCD_OK &&
-        (!s->careful || kafka_conf_set(conf, "batch.num.messages", "1", err) == CDCD_OK))
+    if (set_delivery(s, conf, err) == CDCD_OK && set_derived(s, conf, err) == CDCD_OK)
         return conf;
     rd_kafka_conf_destroy(conf);
     return NULL;
@@ -136,6 +151,10 @@ enum cdcd_rc kafka_producer_begin(struct cdcd_sink *s, struct cdcd_error *err)
     s->last_report = s->careful_since;
     s->tx_gap = GAP_START_MS;
     s->tx_ended = 0;
+    /* Well before the broker would end it. */
+    s->tx_max_ms = s->config->transaction_ms;
+    if (s->tx_timeout && s->tx_max_ms > s->tx_timeout / 3)
+        s->tx_max_ms = s->tx_timeout / 3;
     return s->config->delivery == CDCD_EXACTLY_ONCE ? init_transactions(s, err) : CDCD_OK;
 }
 
@@ -395,8 +414,7 @@ static enum cdcd_rc settle_exactly(struct cdcd_sink *s, bool more, bool flush,
     /* A source that has nothing more may be waiting for the batches that are in flight. They
      * must be delivered before a commit anyway. */
     bool waiting = more || s->first || s->in_flight_bytes > s->batch_size;
-    bool due = flush || !waiting || s->tx_closing ||
-               cdcd_now_ms() - s->tx_since >= s->config->transaction_ms ||
+    bool due = flush || !waiting || s->tx_closing || cdcd_now_ms() - s->tx_since >= s->tx_max_ms ||
                s->tx_bytes >= (size_t)s->config->transaction_bytes;
     if (!due)
         return CDCD_OK;

@@ -112,6 +112,7 @@ static enum cdcd_rc new_topic(struct cdcd_sink *s, const struct shape *shape,
     static const char *const small[][2] = {
         {"segment.bytes", "4194304"},
         {"min.cleanable.dirty.ratio", "0.1"},
+        {"max.message.bytes", "16777216"}, /* the state of a large snapshot */
     };
     char text[256];
     *out = rd_kafka_NewTopic_new(shape->name, shape->partitions, (int)s->config->replication, text,
@@ -121,7 +122,7 @@ static enum cdcd_rc new_topic(struct cdcd_sink *s, const struct shape *shape,
     enum cdcd_rc rc = CDCD_OK;
     if (*shape->cleanup_policy)
         rc = add_setting(s, *out, "cleanup.policy", shape->cleanup_policy, err);
-    for (size_t i = 0; shape->small && rc == CDCD_OK && i < 2; i++)
+    for (size_t i = 0; shape->small && rc == CDCD_OK && i < 3; i++)
         rc = add_setting(s, *out, small[i][0], small[i][1], err);
     for (size_t i = 0; shape->more && rc == CDCD_OK && i < shape->more->n; i++)
         rc = add_setting(s, *out, shape->more->items[i].key, shape->more->items[i].value, err);
@@ -306,7 +307,6 @@ static bool is_compacted(const char *policy)
 static enum cdcd_rc examine(struct cdcd_sink *s, struct kafka_topic *kt,
                             const struct kafka_setting *set, struct cdcd_error *err)
 {
-    bool first = kt->generation == 0;
     kt->compacted = is_compacted(set->cleanup_policy);
     kt->max_bytes = set->max_bytes;
     if (kt->compacted && !kt->keyed)
@@ -324,13 +324,15 @@ static enum cdcd_rc examine(struct cdcd_sink *s, struct kafka_topic *kt,
                               "--bootstrap-server %s --alter --topic %s --add-config "
                               "cleanup.policy=compact",
                               kt->name, set->cleanup_policy, s->config->bootstrap, kt->name);
-    if (first && kt->keyed && *set->cleanup_policy && !kt->compacted &&
-        is_compacted(s->config->cleanup_policy))
+    if (!kt->warned && kt->keyed && *set->cleanup_policy && !kt->compacted &&
+        is_compacted(s->config->cleanup_policy)) {
+        kt->warned = true;
         cdcd_warn("kafka",
                   "topic %s exists with cleanup.policy=%s: its records will be deleted by age or "
                   "size; to keep the last one of each key run: kafka-configs.sh "
                   "--bootstrap-server %s --alter --topic %s --add-config cleanup.policy=compact",
                   kt->name, set->cleanup_policy, s->config->bootstrap, kt->name);
+    }
     /* A set of small records that is too large as a set must not come up. */
     int64_t fits = kt->max_bytes - kt->max_bytes / 20 - 512;
     if (kt->max_bytes && fits < s->batch_size) {

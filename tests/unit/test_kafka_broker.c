@@ -347,6 +347,48 @@ static void large_but_compressed(void **state)
     assert_log(bootstrap, t->topic_names[0], 25, 25, 0);
 }
 
+/* Larger than what librdkafka queues by default. */
+static void very_large(void **state)
+{
+    struct bench *t = begin(state);
+    topic_limit(t, 0, "60000000");
+    t->large = 25;
+    t->large_bytes = 40000000;
+    bench_open(t);
+    bench_load(t);
+    if (bench_run(t, 1, 60) != CDCD_OK)
+        fail_msg("%s", t->err.text);
+    assert_log(bootstrap, t->topic_names[0], 1, 60, 0);
+}
+
+/* Somebody deletes a topic that is in use: made anew, and everything comes that is not durable. */
+static void deleted_topic(void **state)
+{
+    struct bench *t = begin(state);
+    char text[256];
+    if (!getenv("CDCD_KAFKA_OUTAGES"))
+        skip(); /* takes as long as a transaction may last */
+    bench_open(t);
+    bench_load(t);
+    assert_int_equal(bench_run(t, 1, 60), CDCD_OK);
+    rd_kafka_DeleteTopic_t *topic = rd_kafka_DeleteTopic_new(t->topic_names[0]);
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    seen_set(conf, "bootstrap.servers", bootstrap);
+    rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof text);
+    rd_kafka_queue_t *q = rd_kafka_queue_new(rk);
+    rd_kafka_DeleteTopics(rk, &topic, 1, NULL, q);
+    rd_kafka_event_t *ev = rd_kafka_queue_poll(q, 20000);
+    assert_non_null(ev);
+    rd_kafka_event_destroy(ev);
+    rd_kafka_DeleteTopic_destroy(topic);
+    rd_kafka_queue_destroy(q);
+    rd_kafka_destroy(rk);
+    int64_t start = cdcd_now_ms();
+    bench_run_retrying(t, 61, 120, 10);
+    print_message("went on after %lld ms\n", (long long)(cdcd_now_ms() - start));
+    assert_log(bootstrap, t->topic_names[0], 61, 120, 0);
+}
+
 /* A topic with a limit under the size of a set: sets are made smaller, nothing is refused. */
 static void small_limit(void **state)
 {
@@ -458,6 +500,8 @@ int main(void)
         TEST(large_is_skipped),
         TEST(large_is_dead_lettered),
         TEST(large_but_compressed),
+        TEST(very_large),
+        TEST(deleted_topic),
         TEST(small_limit),
         TEST(refused_among_others),
         TEST(at_least_once),
