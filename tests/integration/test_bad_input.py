@@ -456,4 +456,4 @@ class Commands(pgcase.PgCase):
 
 
 if __name__ == "__main__":
-    cdcdtest.main()
+    pgcase.main()

@@ -10,8 +10,6 @@ import cdcdtest
 import pgcase
 
 GOLDEN = os.path.join(cdcdtest.ROOT, "tests/golden/postgres")
-# Of the newest version that the tests always have.
-VERSION = 15 if 15 in pgcase.VERSIONS else max(pgcase.VERSIONS)
 CLOCKS = ("ts_ms", "ts_us", "ts_ns")
 
 
@@ -58,7 +56,7 @@ def fold(record, with_schemas):
     return r
 
 
-@pgcase.each_version(only=[VERSION])
+@pgcase.one_version()
 class Golden(pgcase.PgCase):
     def capture(self, with_schemas):
         db = self.db(read("schema.sql") + read("rows.sql"))
@@ -126,4 +124,4 @@ class Golden(pgcase.PgCase):
 
 
 if __name__ == "__main__":
-    cdcdtest.main()
+    pgcase.main()

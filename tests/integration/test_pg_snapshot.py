@@ -52,8 +52,8 @@ class Reading(pgcase.PgCase):
         return p
 
     def test_chunks_and_workers(self):
-        db = self.db("CREATE TABLE t (id int PRIMARY KEY, ver int, pad text);" + FILL % ("t", 20000) +
-                     "DELETE FROM t WHERE id % 3 = 0; DELETE FROM t WHERE id BETWEEN 8000 AND 12000; VACUUM t;")
+        db = self.db("CREATE TABLE t (id int PRIMARY KEY, ver int, pad text);" + FILL % ("t", 10000) +
+                     "DELETE FROM t WHERE id % 3 = 0; DELETE FROM t WHERE id BETWEEN 4000 AND 6000; VACUUM t;")
         want = {int(x) for x in self.sql("SELECT id FROM t", db).split()}
         for workers, chunk in ((1, "64MB"), (4, "16KB"), (3, "100KB")):
             p = self.pipe(db, name="w%d" % workers, source={"snapshot.chunk.size": chunk},
@@ -171,17 +171,17 @@ class Reading(pgcase.PgCase):
 
     def test_killed_again_and_again(self):
         db = self.db("CREATE TABLE a (id int PRIMARY KEY); INSERT INTO a SELECT generate_series(1, 100);"
-                     "CREATE TABLE t (id int PRIMARY KEY, ver int, pad text);" + FILL % ("t", 30000) +
+                     "CREATE TABLE t (id int PRIMARY KEY, ver int, pad text);" + FILL % ("t", 15000) +
                      "CREATE TABLE u (id int PRIMARY KEY); INSERT INTO u SELECT generate_series(1, 100);")
         p = self.pipe(db, source={"snapshot.chunk.size": "64KB"}, snapshot__workers=2)
         path = os.path.join(p.out, "srv.public.t.jsonl")
-        load = Load(self.pg, db, 30000)
+        load = Load(self.pg, db, 15000)
         killed = 0
         try:
             for step in range(6):
                 size = os.path.getsize(path) if os.path.exists(path) else 0
                 p.start(wait=False)
-                wait_until("some rows", lambda: os.path.exists(path) and os.path.getsize(path) > size + 1500000
+                wait_until("some rows", lambda: os.path.exists(path) and os.path.getsize(path) > size + 700000
                            or "streaming from" in p.log_since_start(), every=0.002)
                 killed += "snapshot complete" not in p.log_since_start()
                 p.cdcd.kill()
@@ -422,4 +422,4 @@ class Meanwhile(pgcase.PgCase):
 
 
 if __name__ == "__main__":
-    cdcdtest.main()
+    pgcase.main()

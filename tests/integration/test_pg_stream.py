@@ -221,6 +221,8 @@ class InProgress(pgcase.PgCase):
 
 @pgcase.each_version()
 class Changes(pgcase.PgCase):
+    settings = SMALL
+
     def test_messages(self):
         db = self.db("CREATE TABLE t (id int PRIMARY KEY)")
         p = self.pipe(db, source={"message.prefix.exclude.list": ["secret.*"]}).start()
@@ -445,10 +447,10 @@ class Positions(pgcase.PgCase):
         db = self.db("CREATE TABLE t (id int PRIMARY KEY); CREATE UNLOGGED TABLE u (v text); CREATE TABLE other (v text)")
         p = self.pipe(db, source={"table.include.list": ["public.t"]}).start()
         self.sql("INSERT INTO other SELECT repeat(md5(g::text), 30) FROM generate_series(1, 50000) g", db)
-        wait_until("the slot to follow 50 MB of others' log", lambda: p.confirmed() < 1 << 20, timeout=15)
+        wait_until("the slot to follow 50 MB of others' log", lambda: p.confirmed() < 1 << 20, timeout=20)
         # What the server writes when nobody changes anything moves it too.
         self.sql("CHECKPOINT; SELECT pg_switch_wal(); CHECKPOINT", db)
-        wait_until("the slot to follow an idle server", lambda: p.confirmed() < 100000, timeout=15)
+        wait_until("the slot to follow an idle server", lambda: p.confirmed() < 100000, timeout=20)
         p.stop()
         before = self.sql("SELECT confirmed_flush_lsn FROM pg_replication_slots", db)
         p.start().stop()
@@ -458,13 +460,13 @@ class Positions(pgcase.PgCase):
         """Standard output that nobody reads: the connection outlives wal_sender_timeout, and the
         slot stays behind what was not written."""
         db = self.db("CREATE TABLE t (id int PRIMARY KEY, pad text)")
-        p = self.pipe(db)
+        p = self.pipe(db, batches=4)
         p.cdcd.config["sink"] = {"file": {"path": "-"}}
         r, w = os.pipe()
         p.start(stdout=w)
         os.close(w)
         start = self.sql("SELECT confirmed_flush_lsn FROM pg_replication_slots", db)
-        self.sql("INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series(1, 60000) g", db)
+        self.sql("INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series(1, 15000) g", db)
         end = self.pg.lsn(db)
         pid = self.sql("SELECT active_pid FROM pg_replication_slots", db)
         time.sleep(5)  # more than twice wal_sender_timeout: this is the point
@@ -478,12 +480,12 @@ class Positions(pgcase.PgCase):
                     got.append(json.loads(line))
         reader = threading.Thread(target=drain)
         reader.start()
-        wait_until("all rows", lambda: len(got) >= 60000)
+        wait_until("all rows", lambda: len(got) >= 15000)
         self.assertEqual(self.sql("SELECT active_pid FROM pg_replication_slots", db), pid)
         wait_until("the slot to follow", lambda: p.confirmed() < 1 << 20)
         p.stop()
         reader.join()
-        self.assertEqual([x["key"]["id"] for x in got], [*range(1, 60001)])
+        self.assertEqual([x["key"]["id"] for x in got], [*range(1, 15001)])
 
     def test_slot_never_passes_the_sink(self):
         """While changes flow, what the slot has confirmed is always in the folder."""
@@ -496,7 +498,7 @@ class Positions(pgcase.PgCase):
                          "END LOOP; END $$;\n")
         load.stdin.flush()
         checked = 0
-        for _ in range(25):
+        for _ in range(12):
             # Commits that end at or before the confirmed position.
             confirmed = self.sql("SELECT confirmed_flush_lsn - '0/0' FROM pg_replication_slots", db)
             have = {r["key"]["id"] for r in p.records("public.t")}
@@ -526,4 +528,4 @@ class Positions(pgcase.PgCase):
 
 
 if __name__ == "__main__":
-    cdcdtest.main()
+    pgcase.main()

@@ -15,13 +15,16 @@ import base64
 import itertools
 import json
 import os
+import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
 import cdcdtest
 
 VERSIONS = [int(v) for v in os.environ.get("CDCD_TEST_PG_VERSIONS", "14 15 18").split()]
+NEWEST = int(os.environ.get("CDCD_TEST_PG_NEWEST", max(VERSIONS)))
 PLACEHOLDER = "__debezium_unavailable_value"
 SYNC = "cdcd.test.sync"
 
@@ -42,8 +45,25 @@ def each_version(at_least=0, only=None):
 
 def one_version(at_least=0):
     """Where versions do not differ: the newest of those under test."""
-    newest = max(VERSIONS)
-    return each_version(at_least, [newest])
+    return each_version(at_least, [NEWEST])
+
+
+def main():
+    """Each version in a process of its own, at the same time: the tests mostly wait."""
+    if len(VERSIONS) == 1 or len(sys.argv) > 1:
+        cdcdtest.main()
+    children = []
+    for version in VERSIONS:
+        env = dict(os.environ, CDCD_TEST_PG_VERSIONS=str(version), CDCD_TEST_PG_NEWEST=str(NEWEST))
+        out = tempfile.TemporaryFile("w+")
+        children.append((out, subprocess.Popen([sys.executable, *sys.argv], env=env, stdout=out,
+                                               stderr=subprocess.STDOUT)))
+    failed = False
+    for out, child in children:
+        failed = child.wait() != 0 or failed
+        out.seek(0)
+        sys.stderr.write(out.read())
+    sys.exit(failed)
 
 
 class Pipe:
