@@ -394,6 +394,15 @@ class Slots(pgcase.PgCase):
         p.source["url"] = self.pg.url(db)
         p.start().sync()
 
+    def test_failover(self):
+        db = self.db(self.SETUP)
+        p = self.pipe(db, source={**self.SOURCE, "slot.failover": True})
+        if self.version < 17:
+            p.fails(2, r"slot\.failover needs PostgreSQL 17")
+            return
+        p.start().sync()
+        self.assertEqual(self.sql("SELECT failover FROM pg_replication_slots", db), "t")
+
     def test_wrong_kind_of_slot(self):
         db = self.db(self.SETUP)
         other = self.db()
