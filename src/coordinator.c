@@ -152,10 +152,13 @@ static void submit(struct coordinator *c, struct chunk *chunk, struct cdcd_batch
     if (done) {
         /* A table's last chunk ends last: a source may put there what must be read again as long
          * as any other chunk of the table is unread. */
-        while (chunk == &c->chunks[c->nchunks - 1] && c->unfinished > 1 && !c->quit)
+        bool last = chunk == &c->chunks[c->nchunks - 1];
+        while (last && c->unfinished > 1 && !c->quit)
             pthread_cond_wait(&c->changed, &c->lock);
-        add_update(c, chunk, NULL);
-        c->unfinished--;
+        if (!last || c->unfinished == 1) {
+            add_update(c, chunk, NULL);
+            c->unfinished--;
+        }
         pthread_cond_broadcast(&c->changed);
     }
     pthread_mutex_unlock(&c->lock);
@@ -483,7 +486,10 @@ static enum cdcd_rc store_begin(struct coordinator *c, struct cdcd_error *err)
     return cdcd_pipeline_flush(c->p, err);
 }
 
-/* A resumed snapshot: publishes the stream up to the new view and holds it there. */
+/* A resumed snapshot: publishes the stream up to the new view and holds it there. Where it then
+ * stands is the position from here on, not the view's own: a keepalive may have moved the stream
+ * a little beyond the view, prepared transactions may hold its resume point back, and what it
+ * has told the server as durable must not be taken back. */
 static enum cdcd_rc catch_up(struct coordinator *c, const struct cdcd_state *state,
                              struct cdcd_error *err)
 {
@@ -493,8 +499,15 @@ static enum cdcd_rc catch_up(struct coordinator *c, const struct cdcd_state *sta
         ops->stop_at(c->p->source, view, err) != CDCD_OK)
         return CDCD_ERROR;
     cdcd_info("snapshot", "publishing the changes up to the new snapshot first");
+    struct cdcd_buf reached;
+    cdcd_buf_init(&reached, 0);
     enum cdcd_rc rc =
-        cdcd_pipeline_stream(c->p, state->in_snapshot ? state : NULL, err);
+        cdcd_pipeline_stream(c->p, state->in_snapshot ? state : NULL, &reached, err);
+    if (rc == CDCD_END && reached.len) {
+        free(c->position);
+        c->position = cdcd_xstrndup(reached.ptr, reached.len);
+    }
+    cdcd_buf_free(&reached);
     return rc == CDCD_END ? CDCD_OK : rc;
 }
 

@@ -159,7 +159,7 @@ enum cdcd_rc cdcd_pipeline_flush(struct cdcd_pipeline *p, struct cdcd_error *err
 }
 
 enum cdcd_rc cdcd_pipeline_stream(struct cdcd_pipeline *p, const struct cdcd_state *unfinished,
-                                  struct cdcd_error *err)
+                                  struct cdcd_buf *reached, struct cdcd_error *err)
 {
     struct cdcd_batch *b = NULL;
     enum cdcd_rc rc = CDCD_AGAIN;
@@ -185,6 +185,10 @@ enum cdcd_rc cdcd_pipeline_stream(struct cdcd_pipeline *p, const struct cdcd_sta
                 b->state.ptr = cdcd_arena_dup(&b->arena, text.ptr, text.len);
                 b->state.len = text.len;
                 cdcd_buf_free(&text);
+            }
+            if (reached && b->position.ptr) {
+                cdcd_buf_clear(reached);
+                cdcd_buf_add(reached, b->position.ptr, b->position.len);
             }
             cdcd_pipeline_push(p, b);
             b = NULL;
@@ -358,7 +362,7 @@ static enum cdcd_rc capture(struct cdcd_pipeline *p, struct cdcd_state *state,
         return rc;
     p->ran_before = true;
     cdcd_pipeline_phase(p, CDCD_PHASE_STREAM);
-    return cdcd_pipeline_stream(p, NULL, err);
+    return cdcd_pipeline_stream(p, NULL, NULL, err);
 }
 
 /* Takes all batches that are still in the full queue back to the free one. */

@@ -110,16 +110,16 @@ static enum cdcd_rc prepare_topics(struct cdcd_pipeline *p, struct cdcd_error *e
     pthread_mutex_lock(&p->lock);
     const struct cdcd_snapshot_tables *tables = p->announced;
     p->announced = NULL;
-    pthread_mutex_unlock(&p->lock);
-    if (!tables || tables->n == 0 || !p->sink_ops->prepare)
-        return CDCD_OK;
-    struct cdcd_topic **topics = cdcd_xcalloc(tables->n, sizeof *topics);
-    for (size_t i = 0; i < tables->n; i++) {
+    size_t n = tables && p->sink_ops->prepare ? tables->n : 0;
+    struct cdcd_topic **topics = n ? cdcd_xcalloc(n, sizeof(struct cdcd_topic *)) : NULL;
+    /* Under lock: a coordinator that fails takes its tables away. */
+    for (size_t i = 0; i < n; i++) {
         const struct cdcd_snapshot_table *t = &tables->items[i];
         topics[i] =
             cdcd_encoder_topic_named(p->encoder, t->schema, t->schema, t->table, t->keyed);
     }
-    enum cdcd_rc rc = p->sink_ops->prepare(p->sink, topics, tables->n, err);
+    pthread_mutex_unlock(&p->lock);
+    enum cdcd_rc rc = n ? p->sink_ops->prepare(p->sink, topics, n, err) : CDCD_OK;
     free(topics);
     return rc == CDCD_ERROR ? CDCD_ERROR : CDCD_OK;
 }

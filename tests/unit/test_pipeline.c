@@ -41,6 +41,9 @@ static struct model {
     int fail_one_in; /* 0: never */
     int64_t first_view;
     _Atomic int64_t durable_p; /* newest committed position */
+    /* Positions carry the time when they were made. The source forgets what lies before one that
+     * it was told is durable, so no older one may ever come back. */
+    _Atomic int64_t clock, told_q;
     struct cdcd_pipeline *pipeline;
     bool snapshot_only; /* ends by itself */
 } M;
@@ -89,12 +92,22 @@ struct cdcd_worker {
     uint32_t chunk;
 };
 
-static int64_t parse_p(struct cdcd_slice s)
+static int64_t parse_member(struct cdcd_slice s, const char *name)
 {
     json_t *o = json_loadb(s.ptr, s.len, 0, NULL);
-    int64_t p = json_integer_value(json_object_get(o, "p"));
+    int64_t p = json_integer_value(json_object_get(o, name));
     json_decref(o);
     return p;
+}
+
+static int64_t parse_p(struct cdcd_slice s)
+{
+    return parse_member(s, "p");
+}
+
+static void add_position(struct cdcd_buf *out, int64_t p)
+{
+    cdcd_buf_addf(out, "{\"p\":%lld,\"q\":%lld}", (long long)p, (long long)++M.clock);
 }
 
 static struct cdcd_schema *make_schema(int t)
@@ -143,10 +156,11 @@ static enum cdcd_rc src_resume(struct cdcd_source *s, struct cdcd_slice from,
     (void)s, (void)err;
     if (!from.ptr) {
         M.first_view = M.n;
-        cdcd_buf_addf(position, "{\"p\":%d}", M.n);
+        add_position(position, M.n);
         return CDCD_OK;
     }
     assert_true(parse_p(from) <= M.durable_p);
+    assert_true(parse_member(from, "q") >= M.told_q);
     cdcd_buf_add(position, from.ptr, from.len);
     return CDCD_OK;
 }
@@ -188,11 +202,13 @@ static enum cdcd_rc src_read(struct cdcd_source *s, struct cdcd_batch *b, int64_
     }
     if (M.fail_one_in && rnd(M.fail_one_in) == 0)
         return cdcd_error_set(err, CDCD_ERR_RETRY, "the source is gone");
-    if (n > 0) {
-        char text[32];
-        int len = snprintf(text, sizeof text, "{\"p\":%lld}", (long long)s->next);
-        b->position.ptr = cdcd_arena_dup(&b->arena, text, (size_t)len);
-        b->position.len = (size_t)len;
+    if (n > 0 || s->next == s->barrier) {
+        struct cdcd_buf text;
+        cdcd_buf_init(&text, 0);
+        add_position(&text, s->next);
+        b->position.ptr = cdcd_arena_dup(&b->arena, text.ptr, text.len);
+        b->position.len = text.len;
+        cdcd_buf_free(&text);
         b->caught_up = s->next == M.n;
     }
     if (s->next == s->barrier)
@@ -212,6 +228,8 @@ static void src_ack(struct cdcd_source *s, struct cdcd_slice position)
 {
     (void)s;
     assert_true(parse_p(position) <= M.durable_p);
+    if (parse_member(position, "q") > M.told_q)
+        M.told_q = parse_member(position, "q");
 }
 
 static enum cdcd_rc src_idle(struct cdcd_source *s, int64_t now, struct cdcd_error *err)
@@ -230,7 +248,9 @@ static enum cdcd_rc src_snapshot_begin(struct cdcd_source *s, struct cdcd_slice 
         M.first_view = M.n;
     else
         assert_true(parse_p(from) <= s->view);
-    cdcd_buf_addf(position, "{\"p\":%lld}", (long long)s->view);
+    if (from.ptr)
+        assert_true(parse_member(from, "q") >= M.told_q);
+    add_position(position, s->view);
     return CDCD_OK;
 }
 
