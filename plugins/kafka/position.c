@@ -90,19 +90,25 @@ static enum cdcd_rc scan(struct reading *r, int64_t from, struct cdcd_error *err
     return rc;
 }
 
+static bool is_unknown(rd_kafka_resp_err_t code)
+{
+    return code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
+           code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC || code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION;
+}
+
 static enum cdcd_rc read_end(struct reading *r, struct cdcd_error *err)
 {
+    /* A topic that was found ready is there: a broker that does not know it has just started.
+     * Taking that for an empty topic would begin the pipeline anew. */
+    bool ready = r->s->position.rkt != NULL;
     rd_kafka_resp_err_t code;
     do {
         code = rd_kafka_query_watermark_offsets(r->rk, r->s->position_name, 0, &r->low, &r->high,
                                                 2000);
-        rd_kafka_poll(r->rk, 0);
+        rd_kafka_poll(r->rk, code && is_unknown(code) && ready ? 100 : 0);
     } while (code && kafka_class(code) == CDCD_ERR_RETRY && !r->s->denied &&
-             code != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART &&
-             code != RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC &&
-             code != RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION && cdcd_now_ms() < r->give_up);
-    if (code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
-        code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC || code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION)
+             (ready || !is_unknown(code)) && cdcd_now_ms() < r->give_up);
+    if (is_unknown(code) && !ready)
         return CDCD_OK;
     if (code)
         return kafka_fail(r->s, err, code, NULL, "looking for the end of topic %s",

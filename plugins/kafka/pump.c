@@ -53,7 +53,7 @@ static void release(struct cdcd_sink *s, struct cdcd_batch *b)
     assert(b->outstanding > 0);
     if (--b->outstanding > 0)
         return;
-    if (s->config->delivery == CDCD_AT_LEAST_ONCE && !s->fault_set && !s->broken)
+    if (s->config->delivery == CDCD_AT_LEAST_ONCE && !s->fault_set && !s->given_up && !s->broken)
         cdcd_tracker_done(&s->tracker, b->seq);
     s->env->batch_done(s->env->ctx, b);
 }
