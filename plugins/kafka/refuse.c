@@ -9,6 +9,7 @@
  */
 #include "kafka.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -230,8 +231,10 @@ enum cdcd_rc kafka_refusal_error(struct cdcd_sink *s, struct cdcd_error *err)
 
 /* ---- before producing ---- */
 
+/* Never of KAFKA_STOP: there a record is neither dropped nor sent elsewhere. */
 static enum kafka_verdict by_policy(const struct cdcd_sink *s)
 {
+    assert(s->config->policy != KAFKA_STOP);
     return s->config->policy == KAFKA_DEAD_LETTER ? KAFKA_SEND_DEAD_LETTER : KAFKA_DROP;
 }
 
@@ -278,6 +281,12 @@ enum kafka_verdict kafka_judge(struct cdcd_sink *s, const struct cdcd_record *r,
     if (!f)
         return KAFKA_SEND;
     *code = f->code;
+    if (s->config->policy == KAFKA_STOP) {
+        /* The report of its refusal came late, while the session was given up for another
+         * reason, so that nobody has been told yet. */
+        refusal_error(s, f, CDCD_ERR_DATA, err);
+        return KAFKA_FAIL;
+    }
     return by_policy(s);
 }
 
