@@ -12,6 +12,8 @@
 /* How long a source that said "there is more" may take to bring it before what has been
  * written is committed all the same. */
 #define MORE_WAIT_MS 5
+/* The same within a transaction of the source: it should become visible in one piece. */
+#define TX_WAIT_MS 500
 #define IDLE_WAIT_MS 50
 
 void cdcd_publish_batch_done(void *ctx, struct cdcd_batch *b)
@@ -160,28 +162,34 @@ static bool all_durable(struct cdcd_pipeline *p)
     return yes;
 }
 
+/* How long to hold back the commit of what was just written, in expectation of more. */
+static int64_t hold_for(const struct cdcd_batch *b)
+{
+    return b->in_tx ? TX_WAIT_MS : b->caught_up ? 0 : MORE_WAIT_MS;
+}
+
 static enum cdcd_rc publish_loop(struct cdcd_pipeline *p, struct cdcd_error *err)
 {
-    bool more = false; /* the source has said that more comes at once */
+    int64_t hold_until = 0; /* monotonic ms */
     for (;;) {
-        int wait = more ? MORE_WAIT_MS : all_durable(p) ? IDLE_WAIT_MS : 0;
+        bool holding = cdcd_now_ms() < hold_until;
+        int wait = holding ? MORE_WAIT_MS : all_durable(p) ? IDLE_WAIT_MS : 0;
         struct cdcd_batch *b = cdcd_queue_pop(&p->full, wait);
         if (b) {
-            more = !b->caught_up;
+            int64_t hold = hold_for(b);
             if (publish_batch(p, b, err) != CDCD_OK)
                 return CDCD_ERROR;
-            if (cdcd_queue_len(&p->full) > 0)
-                more = true;
+            hold_until = hold ? cdcd_now_ms() + hold : 0;
+            bool more = hold || cdcd_queue_len(&p->full) > 0;
             if (p->sink_ops->poll(p->sink, 0, more, false, err) == CDCD_ERROR)
                 return CDCD_ERROR;
             continue;
         }
-        more = false;
         if (cdcd_queue_drained(&p->full))
             return p->sink_ops->poll(p->sink, 0, false, true, err) == CDCD_ERROR ? CDCD_ERROR
                                                                                   : CDCD_OK;
-        if (p->sink_ops->poll(p->sink, all_durable(p) ? 0 : MORE_WAIT_MS, false, false, err) ==
-            CDCD_ERROR)
+        if (p->sink_ops->poll(p->sink, all_durable(p) || holding ? 0 : MORE_WAIT_MS, holding, false,
+                              err) == CDCD_ERROR)
             return CDCD_ERROR;
     }
 }

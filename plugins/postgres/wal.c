@@ -497,6 +497,7 @@ enum cdcd_rc pg_stream_read(struct cdcd_source *s, struct cdcd_batch *b, int64_t
     if (some)
         put_position(st, b, now);
     b->caught_up = rc != CDCD_OK || w->pending.class != CDCD_ERR_NONE;
+    b->in_tx = st->tx.open;
     return rc == CDCD_END ? CDCD_END : some ? CDCD_OK : CDCD_AGAIN;
 }
 

@@ -52,6 +52,9 @@ struct cdcd_batch {
     struct cdcd_slice position;
     /* True when the source would have to wait for more: publish without delay. */
     bool caught_up;
+    /* Ends inside a transaction of the source: the rest comes soon, and a sink that has
+     * transactions of its own should not end one here. */
+    bool in_tx;
 
     /* Snapshot batches: */
     bool snapshot;
