@@ -24,8 +24,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Numbers of chunks go into cdcd.pos: 24 bits. */
-#define MAX_CHUNKS (1u << 24)
+/* Numbers of chunks go into cdcd.pos: chunk << 40 | row, times four, in 64 bits. */
+#define MAX_CHUNKS (1u << 22)
 
 struct chunk {
     uint32_t number;
@@ -518,13 +518,30 @@ static void announce(struct cdcd_pipeline *p, const struct cdcd_snapshot_tables 
     pthread_mutex_unlock(&p->lock);
 }
 
-static void note_scope(struct coordinator *c, const struct cdcd_state *state)
+static bool same_list(const struct cdcd_strlist *a, const struct cdcd_strlist *b)
+{
+    for (size_t i = 0; i < a->n && i < b->n; i++) {
+        if (strcmp(a->items[i], b->items[i]) != 0)
+            return false;
+    }
+    return a->n == b->n;
+}
+
+/* An unfinished snapshot goes on with the tables it was begun for. */
+static enum cdcd_rc note_scope(struct coordinator *c, const struct cdcd_state *state,
+                               struct cdcd_error *err)
 {
     const struct cdcd_strlist *only = c->p->options.only;
+    if (state->in_snapshot && only && !same_list(only, &state->only))
+        return cdcd_error_set(err, CDCD_ERR_CONFIG,
+                              "a snapshot of %s is unfinished; end it first with `cdcd snapshot` "
+                              "or `cdcd run` without --table, then ask for these tables",
+                              state->only.n ? "other tables" : "all tables");
     if (state->in_snapshot)
         c->only = state->only;
     else if (only)
         c->only = *only;
+    return CDCD_OK;
 }
 
 enum cdcd_rc cdcd_coordinator_run(struct cdcd_pipeline *p, const struct cdcd_state *state,
@@ -540,11 +557,11 @@ enum cdcd_rc cdcd_coordinator_run(struct cdcd_pipeline *p, const struct cdcd_sta
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&c.changed, &attr);
     pthread_condattr_destroy(&attr);
-    note_scope(&c, state);
-
     bool again = state->position != NULL; /* the stream was begun before */
     const struct cdcd_state *left = state->in_snapshot ? state : NULL;
-    enum cdcd_rc rc = ops->snapshot_begin(p->source, cdcd_slice_str(state->position), position, err);
+    enum cdcd_rc rc = note_scope(&c, state, err);
+    if (rc == CDCD_OK)
+        rc = ops->snapshot_begin(p->source, cdcd_slice_str(state->position), position, err);
     if (rc != CDCD_OK)
         goto out;
     c.position = cdcd_xstrndup(position->ptr, position->len);
