@@ -325,14 +325,13 @@ static enum cdcd_rc take_snapshot(struct cdcd_pipeline *p, struct cdcd_state *st
         cdcd_buf_clear(&position);
         rc = cdcd_coordinator_run(p, state, &position, &started, err);
     }
+    /* Complete is what the sink holds: a refused row may still end this session. */
+    if (rc == CDCD_OK)
+        rc = cdcd_pipeline_flush(p, err);
     p->ran_before = p->ran_before || rc == CDCD_OK;
     if (rc == CDCD_OK && ends_after_snapshot(p)) {
-        rc = cdcd_pipeline_flush(p, err);
-        if (rc == CDCD_OK) {
-            log_position(p, "snapshot complete; a later run streams from",
-                         cdcd_buf_slice(&position));
-            rc = CDCD_END;
-        }
+        log_position(p, "snapshot complete; a later run streams from", cdcd_buf_slice(&position));
+        rc = CDCD_END;
     } else if (rc == CDCD_OK) {
         log_position(p, "snapshot complete; streaming from", cdcd_buf_slice(&position));
         if (!started)

@@ -59,6 +59,8 @@ static struct kafka_refusal *refusal_add(struct cdcd_sink *s, const char *topic,
     *f = (struct kafka_refusal){.topic = cdcd_xstrdup(topic),
                                 .pos = cdcd_xstrndup(pos.ptr, pos.len),
                                 .key = shown_key(key, key_len),
+                                .whole_key = key ? cdcd_xstrndup(key, key_len) : NULL,
+                                .key_len = key_len,
                                 .bytes = bytes,
                                 .code = code};
     s->counters.refused++;
@@ -75,8 +77,38 @@ static struct kafka_refusal *refusal_find(struct cdcd_sink *s, struct cdcd_slice
     return NULL;
 }
 
+/* A position that a snapshot row has: the kind stands behind the 16 digits of the commit. */
+static bool is_snapshot_pos(struct cdcd_slice pos)
+{
+    return pos.len > 17 && pos.ptr[17] == '0';
+}
+
+/* The same row of a snapshot that was begun again: it has another position, since the view is
+ * another, and its numbers may have a few digits more or less. */
+static bool same_snapshot_row(const struct kafka_refusal *f, const struct cdcd_record *r,
+                              struct cdcd_slice pos)
+{
+    size_t bytes = kafka_record_bytes(r);
+    size_t apart = bytes > f->bytes ? bytes - f->bytes : f->bytes - bytes;
+    return r->key.ptr && f->whole_key && f->key_len == r->key.len && apart <= 64 &&
+           is_snapshot_pos(pos) && is_snapshot_pos(cdcd_slice_str(f->pos)) &&
+           memcmp(f->whole_key, r->key.ptr, f->key_len) == 0;
+}
+
+static struct kafka_refusal *refusal_find_record(struct cdcd_sink *s, const struct cdcd_record *r,
+                                                 const char *topic)
+{
+    struct cdcd_slice pos = record_pos(r);
+    struct kafka_refusal *f = refusal_find(s, pos, topic);
+    for (size_t i = 0; !f && i < s->nrefusals; i++)
+        if (strcmp(s->refusals[i].topic, topic) == 0 && same_snapshot_row(&s->refusals[i], r, pos))
+            f = &s->refusals[i];
+    return f;
+}
+
 static void refusal_free(struct kafka_refusal *f)
 {
+    free(f->whole_key);
     free(f->topic);
     free(f->pos);
     free(f->key);
@@ -240,7 +272,7 @@ static enum kafka_verdict by_policy(const struct cdcd_sink *s)
 
 bool kafka_dead_letter_value(struct cdcd_sink *s, const struct cdcd_record *r, uint64_t seq)
 {
-    struct kafka_refusal *f = refusal_find(s, record_pos(r), s->dead_letter_name);
+    struct kafka_refusal *f = refusal_find_record(s, r, s->dead_letter_name);
     if (f)
         f->met = seq;
     return !f && r->value.len <= DEAD_LETTER_VALUE;
@@ -271,7 +303,7 @@ enum kafka_verdict kafka_judge(struct cdcd_sink *s, const struct cdcd_record *r,
     }
     if (!s->nrefusals && !kt->refused_until)
         return KAFKA_SEND;
-    struct kafka_refusal *f = refusal_find(s, record_pos(r), kt->name);
+    struct kafka_refusal *f = refusal_find_record(s, r, kt->name);
     if (f)
         f->met = seq;
     else if (kt->refused_until && kt->max_bytes && !s->compressed &&
