@@ -134,7 +134,12 @@ class Pipe:
         return log
 
     def sync(self, timeout=60):
-        """Waits until everything that is committed now has come."""
+        """Waits until everything that is committed now has come. A commit of the folder writes
+        its files one after another: only what a later commit wrote tells that the first is whole."""
+        self.sync_once(timeout)
+        return self.sync_once(timeout)
+
+    def sync_once(self, timeout):
         token = "%d-%d" % (os.getpid(), next(Pipe.tokens))
         self.pg.sql("SELECT pg_logical_emit_message(true, '%s', '%s')" % (SYNC, token), self.db)
         content = '"content":"%s"' % base64.b64encode(token.encode()).decode()
