@@ -173,7 +173,8 @@ class Verifier:
                            "is missing" if want.op == of else "on a change that is none of the key")
         commit = pos.split("-")[0]
         xid = value["source"]["txId"]
-        if xid != want.xid or self.xid_of.setdefault(commit, xid) != xid:
+        known = self.xid_of.setdefault(commit, xid)
+        if xid != want.xid or known != xid:
             self.wrong("key %s at %s: transaction %s instead of %s", k, pos, xid, want.xid)
         self.commits[commit].add((*k, want.ver))
 
