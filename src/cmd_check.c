@@ -24,10 +24,10 @@ static void add(void *ctx, enum cdcd_check_level level, const char *what, const 
     c->fails += level == CDCD_CHECK_FAIL;
     c->warns += level == CDCD_CHECK_WARN;
     if (c->json) {
-        json_array_append_new(
-            c->json, json_pack("{s:s, s:s, s:s, s:s, s:s?}", "side", c->side, "level",
-                               level == CDCD_CHECK_FAIL ? "fail" : level_names[level], "what",
-                               what, "text", text, "mend", mend));
+        json_array_append_new(c->json,
+                              json_pack("{s:s, s:s, s:s, s:s, s:s?}", "side", c->side, "level",
+                                        level == CDCD_CHECK_FAIL ? "fail" : level_names[level],
+                                        "what", what, "text", text, "mend", mend));
         return;
     }
     printf("%s%-4s%s  %s: %s: %s\n", c->colour ? level_colours[level] : "", level_names[level],
@@ -43,8 +43,7 @@ static void check_source(const struct cdcd_config *config, struct collected *c)
     struct cdcd_report report = {c, add};
     c->side = "source";
     cdcd_pipeline_source_env(config, &env);
-    if (config->source_plugin->source->check(config->source_config, &env, &report, &err) !=
-        CDCD_OK)
+    if (config->source_plugin->source->check(config->source_config, &env, &report, &err) != CDCD_OK)
         add(c, CDCD_CHECK_FAIL, config->source_plugin->name, err.text, NULL);
 }
 
@@ -85,8 +84,8 @@ static int check_main(int argc, char **argv)
     check_sink(config, &all);
     if (json) {
         json_t *doc = json_pack("{s:s, s:b, s:i, s:i, s:o}", "pipeline", config->name, "ok",
-                                all.fails == 0, "fails", all.fails, "warnings", all.warns,
-                                "checks", all.json);
+                                all.fails == 0, "fails", all.fails, "warnings", all.warns, "checks",
+                                all.json);
         json_dumpf(doc, stdout, JSON_INDENT(1));
         putchar('\n');
         json_decref(doc);

@@ -28,12 +28,9 @@ static const char *source_of(const char *url)
 {
     static const struct {
         const char *scheme, *source;
-    } known[] = {{"postgres://", "postgres"},
-                 {"postgresql://", "postgres"},
-                 {"mysql://", "mysql"},
-                 {"mariadb://", "mysql"},
-                 {"mongodb://", "mongodb"},
-                 {"mongodb+srv://", "mongodb"}};
+    } known[] = {{"postgres://", "postgres"}, {"postgresql://", "postgres"},
+                 {"mysql://", "mysql"},       {"mariadb://", "mysql"},
+                 {"mongodb://", "mongodb"},   {"mongodb+srv://", "mongodb"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (strncmp(url, known[i].scheme, strlen(known[i].scheme)) == 0)
             return known[i].source;
@@ -90,8 +87,10 @@ static int tail_main(int argc, char **argv)
     if (!path == !url || optind + 1 < argc)
         return cdcd_command_misused(&cdcd_cmd_tail, "wants either -c FILE or one URL");
     if (url && !source_of(url))
-        return cdcd_command_misused(&cdcd_cmd_tail, "%s is no URL of a database, such as "
-                                    "postgresql://user@host:5432/db", url);
+        return cdcd_command_misused(&cdcd_cmd_tail,
+                                    "%s is no URL of a database, such as "
+                                    "postgresql://user@host:5432/db",
+                                    url);
     struct cdcd_error err = {0};
     struct cdcd_config *config = NULL;
     if (load(path, url, json, &config, &err) != CDCD_OK)

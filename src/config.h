@@ -24,11 +24,11 @@ struct cdcd_config {
     char *topic_prefix;
     int snapshot_mode; /* enum cdcd_snapshot_mode */
     int64_t snapshot_workers;
-    char *state_dir;   /* exists and is writable */
-    int log_format;    /* index of "text", "json" */
-    bool log_json;     /* the same */
-    int log_level;     /* enum cdcd_log_level */
-    char *http_listen; /* or NULL */
+    char *state_dir;               /* exists and is writable */
+    int log_format;                /* index of "text", "json" */
+    bool log_json;                 /* the same */
+    int log_level;                 /* enum cdcd_log_level */
+    char *http_listen;             /* or NULL */
     int64_t http_ready_max_lag_ms; /* 0: no limit */
     int64_t max_event_bytes;
     int64_t batches;

@@ -127,8 +127,8 @@ static void release_held(struct coordinator *c)
 /* Takes the batch. */
 static void submit(struct coordinator *c, struct chunk *chunk, struct cdcd_batch *b)
 {
-    char *cursor =
-        b->chunk_cursor.ptr ? cdcd_xstrndup(b->chunk_cursor.ptr, b->chunk_cursor.len) : NULL;
+    char *cursor = b->chunk_cursor.ptr ? cdcd_xstrndup(b->chunk_cursor.ptr, b->chunk_cursor.len)
+                                       : NULL;
     bool done = b->chunk_done;
     for (struct cdcd_event *e = b->events; e; e = e->next)
         e->snapshot = CDCD_SNAP_TRUE;
@@ -501,8 +501,7 @@ static enum cdcd_rc catch_up(struct coordinator *c, const struct cdcd_state *sta
     cdcd_info("snapshot", "publishing the changes up to the new snapshot first");
     struct cdcd_buf reached;
     cdcd_buf_init(&reached, 0);
-    enum cdcd_rc rc =
-        cdcd_pipeline_stream(c->p, state->in_snapshot ? state : NULL, &reached, err);
+    enum cdcd_rc rc = cdcd_pipeline_stream(c->p, state->in_snapshot ? state : NULL, &reached, err);
     if (rc == CDCD_END && reached.len) {
         free(c->position);
         c->position = cdcd_xstrndup(reached.ptr, reached.len);
@@ -545,8 +544,7 @@ static enum cdcd_rc note_scope(struct coordinator *c, const struct cdcd_state *s
 }
 
 enum cdcd_rc cdcd_coordinator_run(struct cdcd_pipeline *p, const struct cdcd_state *state,
-                                  struct cdcd_buf *position, bool *started,
-                                  struct cdcd_error *err)
+                                  struct cdcd_buf *position, bool *started, struct cdcd_error *err)
 {
     const struct cdcd_source_ops *ops = p->source_ops;
     struct coordinator c = {.p = p};

@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define READ_WAIT_MS 250
-#define TAKE_WAIT_MS 200
-#define IDLE_EVERY_MS 200
+#define READ_WAIT_MS     250
+#define TAKE_WAIT_MS     200
+#define IDLE_EVERY_MS    200
 #define BACKOFF_FIRST_MS 100
 
 static const char *const phase_names[] = {"connecting", "snapshot", "streaming",
@@ -394,8 +394,9 @@ static enum cdcd_rc run_session(struct cdcd_pipeline *p, struct cdcd_error *err)
     pthread_t publish;
     if (pthread_create(&publish, NULL, cdcd_publish_main, p) != 0) {
         cdcd_state_free(&state);
-        return cdcd_error_set(err, CDCD_ERR_FATAL, "cannot start the publish thread: out of "
-                                                   "threads or memory");
+        return cdcd_error_set(err, CDCD_ERR_FATAL,
+                              "cannot start the publish thread: out of "
+                              "threads or memory");
     }
     enum cdcd_rc rc = capture(p, &state, err);
     cdcd_state_free(&state);
@@ -515,8 +516,8 @@ void cdcd_pipeline_source_env(const struct cdcd_config *c, struct cdcd_source_en
 }
 
 enum cdcd_rc cdcd_pipeline_new(const struct cdcd_config *config,
-                               const struct cdcd_run_options *options,
-                               struct cdcd_pipeline **out, struct cdcd_error *err)
+                               const struct cdcd_run_options *options, struct cdcd_pipeline **out,
+                               struct cdcd_error *err)
 {
     struct cdcd_pipeline *p = cdcd_xcalloc(1, sizeof *p);
     *out = NULL;

@@ -27,15 +27,15 @@ enum cdcd_phase {
 struct cdcd_pipeline;
 
 struct cdcd_run_options {
-    bool snapshot_only;             /* the snapshot command */
+    bool snapshot_only;              /* the snapshot command */
     const struct cdcd_strlist *only; /* tables of the snapshot, or NULL */
     bool ephemeral;                  /* the tail command: leave nothing on the source */
 };
 
 /* Opens nothing yet. `config` is borrowed for the life of the pipeline. */
 enum cdcd_rc cdcd_pipeline_new(const struct cdcd_config *config,
-                               const struct cdcd_run_options *options,
-                               struct cdcd_pipeline **out, struct cdcd_error *err);
+                               const struct cdcd_run_options *options, struct cdcd_pipeline **out,
+                               struct cdcd_error *err);
 void cdcd_pipeline_free(struct cdcd_pipeline *p);
 /* Runs until stopped, done, or an error that no retry can mend. */
 enum cdcd_rc cdcd_pipeline_run(struct cdcd_pipeline *p, struct cdcd_error *err);

@@ -37,14 +37,14 @@ struct cdcd_pipeline {
 
     /* publish thread */
     struct cdcd_error publish_error;
-    uint64_t seq;           /* of the last batch written */
-    char *memory;           /* state of a forgetful sink: what it was last told, durable */
+    uint64_t seq;                /* of the last batch written */
+    char *memory;                /* state of a forgetful sink: what it was last told, durable */
     struct pending_ack *pending; /* ring: [head, tail) */
     size_t pending_cap, pending_head, pending_tail;
     struct {
         uint64_t seq;
         char *state;
-    } *remember; /* forgetful sinks only: states not durable yet */
+    } * remember; /* forgetful sinks only: states not durable yet */
     size_t nremember, remember_cap;
 
     /* shared, under lock */
@@ -95,7 +95,6 @@ void cdcd_pipeline_snapshot_rows(struct cdcd_pipeline *p, uint32_t n);
  * On OK the snapshot is complete and pushed, and *position is where the stream goes on:
  * *started tells that it is already running. AGAIN: the session is ending. */
 enum cdcd_rc cdcd_coordinator_run(struct cdcd_pipeline *p, const struct cdcd_state *state,
-                                  struct cdcd_buf *position, bool *started,
-                                  struct cdcd_error *err);
+                                  struct cdcd_buf *position, bool *started, struct cdcd_error *err);
 
 #endif

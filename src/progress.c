@@ -10,7 +10,7 @@
 
 #define TTY_EVERY_MS 200
 #define LOG_EVERY_MS 10000
-#define BAR_WIDTH 24
+#define BAR_WIDTH    24
 
 struct cdcd_progress {
     bool tty;
@@ -31,8 +31,8 @@ struct cdcd_progress *cdcd_progress_new(size_t tables)
     return p;
 }
 
-void cdcd_progress_table(struct cdcd_progress *p, const char *label, int64_t expected,
-                         size_t index, size_t tables)
+void cdcd_progress_table(struct cdcd_progress *p, const char *label, int64_t expected, size_t index,
+                         size_t tables)
 {
     snprintf(p->label, sizeof p->label, "%s", label);
     p->expected = expected;
@@ -103,8 +103,7 @@ void cdcd_progress_table_done(struct cdcd_progress *p)
     if (p->tty)
         fputs("\r\033[K", stderr);
     cdcd_info("snapshot", "%s (%zu of %zu): done, %llu rows in %.1f s, %.0f rows/s", p->label,
-              p->index + 1, p->tables, (unsigned long long)rows, (double)ms / 1000,
-              rate(rows, ms));
+              p->index + 1, p->tables, (unsigned long long)rows, (double)ms / 1000, rate(rows, ms));
 }
 
 void cdcd_progress_free(struct cdcd_progress *p, bool complete)

@@ -13,7 +13,7 @@
  * written is committed all the same. */
 #define MORE_WAIT_MS 5
 /* The same within a transaction of the source: it should become visible in one piece. */
-#define TX_WAIT_MS 500
+#define TX_WAIT_MS   500
 #define IDLE_WAIT_MS 50
 
 void cdcd_publish_batch_done(void *ctx, struct cdcd_batch *b)
@@ -61,8 +61,8 @@ static void pending_push(struct cdcd_pipeline *p, const struct cdcd_batch *b)
             p->pending = cdcd_xrealloc(p->pending, p->pending_cap * sizeof *p->pending);
         }
     }
-    p->pending[p->pending_tail++] =
-        (struct pending_ack){b->seq, cdcd_xstrndup(b->position.ptr, b->position.len)};
+    p->pending[p->pending_tail++] = (struct pending_ack){
+        b->seq, cdcd_xstrndup(b->position.ptr, b->position.len)};
 }
 
 void cdcd_publish_durable(void *ctx, uint64_t seq)
@@ -117,8 +117,7 @@ static enum cdcd_rc prepare_topics(struct cdcd_pipeline *p, struct cdcd_error *e
     /* Under lock: a coordinator that fails takes its tables away. */
     for (size_t i = 0; i < n; i++) {
         const struct cdcd_snapshot_table *t = &tables->items[i];
-        topics[i] =
-            cdcd_encoder_topic_named(p->encoder, t->schema, t->schema, t->table, t->keyed);
+        topics[i] = cdcd_encoder_topic_named(p->encoder, t->schema, t->schema, t->table, t->keyed);
     }
     pthread_mutex_unlock(&p->lock);
     enum cdcd_rc rc = n ? p->sink_ops->prepare(p->sink, topics, n, err) : CDCD_OK;
@@ -187,7 +186,7 @@ static enum cdcd_rc publish_loop(struct cdcd_pipeline *p, struct cdcd_error *err
         }
         if (cdcd_queue_drained(&p->full))
             return p->sink_ops->poll(p->sink, 0, false, true, err) == CDCD_ERROR ? CDCD_ERROR
-                                                                                  : CDCD_OK;
+                                                                                 : CDCD_OK;
         if (p->sink_ops->poll(p->sink, all_durable(p) || holding ? 0 : MORE_WAIT_MS, holding, false,
                               err) == CDCD_ERROR)
             return CDCD_ERROR;

@@ -57,8 +57,7 @@ struct cdcd_batch *cdcd_queue_pop(struct cdcd_queue *q, int timeout_ms)
     pthread_mutex_lock(&q->lock);
     if (!q->head && !q->closed && timeout_ms > 0) {
         struct timespec until = deadline_in(timeout_ms);
-        while (!q->head && !q->closed &&
-               pthread_cond_timedwait(&q->ready, &q->lock, &until) == 0)
+        while (!q->head && !q->closed && pthread_cond_timedwait(&q->ready, &q->lock, &until) == 0)
             ;
     }
     struct cdcd_batch *b = q->head;

@@ -29,7 +29,8 @@ static enum cdcd_rc parse_snapshot(json_t *snap, struct cdcd_state *out, struct 
     out->ranges = cdcd_xcalloc(json_array_size(chunks) + 1, sizeof *out->ranges);
     size_t i;
     json_t *c;
-    json_array_foreach(chunks, i, c) {
+    json_array_foreach(chunks, i, c)
+    {
         const char *begin = json_string_value(json_array_get(c, 0));
         const char *end = json_string_value(json_array_get(c, 1));
         if (!begin || !end)
@@ -39,7 +40,8 @@ static enum cdcd_rc parse_snapshot(json_t *snap, struct cdcd_state *out, struct 
     }
     json_t *only = json_object_get(snap, "only");
     out->only.items = cdcd_xcalloc(json_array_size(only) + 1, sizeof *out->only.items);
-    json_array_foreach(only, i, c) {
+    json_array_foreach(only, i, c)
+    {
         if (!json_is_string(c))
             return bad_state(err, "a table name is not a string");
         out->only.items[out->only.n++] = cdcd_xstrdup(json_string_value(c));

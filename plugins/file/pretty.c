@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define DIM "\033[2m"
-#define BOLD "\033[1m"
+#define DIM   "\033[2m"
+#define BOLD  "\033[1m"
 #define RESET "\033[0m"
 
 struct kind {
@@ -21,8 +21,8 @@ struct kind {
 };
 
 static const struct kind kinds[] = {
-    {"c", "insert", "\033[32m"},   {"r", "row", "\033[36m"},      {"u", "update", "\033[33m"},
-    {"d", "delete", "\033[31m"},   {"t", "truncate", "\033[31m"}, {"m", "message", "\033[35m"},
+    {"c", "insert", "\033[32m"}, {"r", "row", "\033[36m"},      {"u", "update", "\033[33m"},
+    {"d", "delete", "\033[31m"}, {"t", "truncate", "\033[31m"}, {"m", "message", "\033[35m"},
 };
 
 static const struct kind *kind_of(const char *op)
@@ -56,7 +56,8 @@ static void add_row(struct cdcd_buf *out, json_t *row)
 {
     const char *name, *gap = "";
     json_t *v;
-    json_object_foreach(row, name, v) {
+    json_object_foreach(row, name, v)
+    {
         cdcd_buf_addf(out, "%s%s: ", gap, name);
         add_json(out, v);
         gap = ", ";
@@ -67,7 +68,8 @@ static void add_difference(struct cdcd_buf *out, json_t *before, json_t *after)
 {
     const char *name, *gap = "";
     json_t *v;
-    json_object_foreach(after, name, v) {
+    json_object_foreach(after, name, v)
+    {
         json_t *old = json_object_get(before, name);
         if (old && json_equal(old, v))
             continue;
@@ -133,8 +135,7 @@ bool file_pretty_append(struct cdcd_buf *out, const struct cdcd_record *r, bool 
         json_decref(doc); /* heartbeats, transaction metadata: as they are */
         return file_line_append(out, r);
     }
-    json_t *keydoc =
-        r->key.ptr ? json_loadb(r->key.ptr, r->key.len, JSON_DECODE_ANY, NULL) : NULL;
+    json_t *keydoc = r->key.ptr ? json_loadb(r->key.ptr, r->key.len, JSON_DECODE_ANY, NULL) : NULL;
     add_change(out, r, value, keydoc ? payload(keydoc) : NULL, colour);
     json_decref(keydoc);
     json_decref(doc);

@@ -59,7 +59,7 @@ struct kafka_refusal {
     char *topic, *pos, *key; /* owned; key cut to what a message shows */
     char *whole_key;         /* owned, key_len bytes; NULL: no key */
     size_t key_len;
-    size_t bytes;            /* of key, value and headers */
+    size_t bytes; /* of key, value and headers */
     rd_kafka_resp_err_t code;
     uint64_t met; /* seq of the batch in which it was met again; 0: not yet */
 };

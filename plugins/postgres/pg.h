@@ -44,9 +44,9 @@ struct pg_config {
     char *publication_name;
     int publication_autocreate; /* enum pg_autocreate */
     bool publish_via_root;
-    struct cdcd_strlist table_include, table_exclude;   /* of "schema.table" */
-    struct cdcd_strlist schema_include, schema_exclude; /* of "schema" */
-    struct cdcd_strlist column_include, column_exclude; /* of "schema.table.column" */
+    struct cdcd_strlist table_include, table_exclude;     /* of "schema.table" */
+    struct cdcd_strlist schema_include, schema_exclude;   /* of "schema" */
+    struct cdcd_strlist column_include, column_exclude;   /* of "schema.table.column" */
     struct cdcd_strlist message_include, message_exclude; /* of a logical message's prefix */
     int streaming; /* enum pg_streaming, capped by the server's protocol version */
     int origin;    /* enum pg_origin */
@@ -68,11 +68,11 @@ void pg_config_free(struct pg_config *resolved);
 /* ---- conn.c ---- */
 
 struct pg_server {
-    int version;         /* 150020 */
+    int version; /* 150020 */
     bool in_recovery;
-    char system_id[32];  /* IDENTIFY_SYSTEM */
+    char system_id[32]; /* IDENTIFY_SYSTEM */
     uint32_t timeline;
-    char *db;            /* current_database(); owned, freed by pg_server_free() */
+    char *db; /* current_database(); owned, freed by pg_server_free() */
     int64_t wal_sender_timeout_ms;
 };
 
@@ -97,7 +97,7 @@ enum cdcd_rc pg_query(PGconn *c, PGresult **out, struct cdcd_error *err, const c
  * %%; nothing else. */
 char *pg_sql(const char *fmt, ...); /* malloc'ed */
 bool pg_lsn_parse(const char *s, size_t n, pg_lsn *out);
-#define PG_LSN_FMT "%X/%X"
+#define PG_LSN_FMT     "%X/%X"
 #define PG_LSN_ARGS(l) (unsigned)((l) >> 32), (unsigned)(l)
 enum cdcd_rc pg_server_info(PGconn *sql, PGconn *repl /* may be NULL */, struct pg_server *out,
                             struct cdcd_error *err);
@@ -105,7 +105,8 @@ void pg_server_free(struct pg_server *server);
 const char *pg_sqlstate(const PGresult *r); /* "" when none */
 
 /* ---- position: the JSON text that the core stores ----
- * {"lsn":"0/16B3748","done":"0/16B3748","tx":"0/16B3F00","ord":5,"sys":"7123...","last":"0/16B3748"} */
+ * {"lsn":"0/16B3748","done":"0/16B3748","tx":"0/16B3F00","ord":5,"sys":"7123...","last":"0/16B3748"}
+ */
 struct pg_position {
     pg_lsn lsn;  /* the slot may be confirmed up to here; START_REPLICATION from here */
     pg_lsn done; /* transactions whose commit record begins before this are delivered. Normally
@@ -122,14 +123,14 @@ void pg_position_write(const struct pg_position *p, struct cdcd_buf *out);
 
 struct pg_type {
     uint32_t oid;
-    char *name;   /* "numeric", "public.mood" */
+    char *name;               /* "numeric", "public.mood" */
     char *schema, *bare_name; /* for extension types: bare_name "hstore", "vector", ... */
-    char typtype; /* b base, c composite, d domain, e enum, r range, m multirange, p pseudo */
-    char delim;   /* array delimiter, ',' but ';' for box */
-    uint32_t elem;     /* element type if this is a true array type, else 0 */
-    uint32_t base;     /* domain: base type */
+    char typtype;  /* b base, c composite, d domain, e enum, r range, m multirange, p pseudo */
+    char delim;    /* array delimiter, ',' but ';' for box */
+    uint32_t elem; /* element type if this is a true array type, else 0 */
+    uint32_t base; /* domain: base type */
     int32_t base_typmod;
-    char **labels;     /* enum, in enumsortorder; NULL-terminated */
+    char **labels; /* enum, in enumsortorder; NULL-terminated */
 };
 
 struct pg_types; /* the catalogue; owned by one thread; grows */
@@ -178,13 +179,13 @@ struct pg_relation {
 struct pg_table {
     uint32_t oid;
     char replident;
-    bool captured;               /* passes the include and exclude lists */
-    struct cdcd_schema *schema;  /* owned reference; NULL when not captured */
-    size_t nattrs;               /* as in the tuples */
-    int32_t *column;             /* attribute -> column of the schema, -1: excluded */
-    bool *identity;              /* attribute is part of the replica identity */
-    struct cdcd_slice label;     /* "schema.table", owned by the schema or by the table */
-    uint64_t tx_seq, tx_count;   /* the stream's data_collection_order counter */
+    bool captured;              /* passes the include and exclude lists */
+    struct cdcd_schema *schema; /* owned reference; NULL when not captured */
+    size_t nattrs;              /* as in the tuples */
+    int32_t *column;            /* attribute -> column of the schema, -1: excluded */
+    bool *identity;             /* attribute is part of the replica identity */
+    struct cdcd_slice label;    /* "schema.table", owned by the schema or by the table */
+    uint64_t tx_seq, tx_count;  /* the stream's data_collection_order counter */
 };
 
 struct pg_filter; /* compiled include and exclude lists */
@@ -220,8 +221,8 @@ struct pg_slot {
     int active_pid;
     char plugin[64], database[64];
     pg_lsn restart_lsn, confirmed_flush;
-    char wal_status[16];         /* reserved extended unreserved lost */
-    char invalidation[64];       /* 16+: reason or "" */
+    char wal_status[16];   /* reserved extended unreserved lost */
+    char invalidation[64]; /* 16+: reason or "" */
 };
 enum cdcd_rc pg_slot_read(PGconn *sql, int server_version, const char *name, struct pg_slot *out,
                           struct cdcd_error *err);
@@ -242,8 +243,7 @@ enum cdcd_rc pg_slot_create(PGconn *repl, struct cdcd_source *s, const char *nam
                             bool snapshot, pg_lsn *consistent_point, char snapshot_out[64],
                             struct cdcd_error *err);
 /* Where the server's log ends now: insert position, on a standby what is replayed. */
-enum cdcd_rc pg_slot_server_lsn(PGconn *sql, bool in_recovery, pg_lsn *out,
-                                struct cdcd_error *err);
+enum cdcd_rc pg_slot_server_lsn(PGconn *sql, bool in_recovery, pg_lsn *out, struct cdcd_error *err);
 /* Creates the publication by publication.autocreate.mode, or verifies the existing one (all
  * captured tables are in it, publishes insert, update, delete [truncate], via root as configured).
  * created tells whether it was made now. */
@@ -307,7 +307,15 @@ enum cdcd_rc pg_drop(const void *config, const struct cdcd_source_env *env, bool
                      struct cdcd_report *report, struct cdcd_error *err);
 
 /* The source block's columns: schema, table, txId, lsn, xmin, origin, origin_lsn. */
-enum { PG_SRC_SCHEMA, PG_SRC_TABLE, PG_SRC_TXID, PG_SRC_LSN, PG_SRC_XMIN, PG_SRC_ORIGIN,
-       PG_SRC_ORIGIN_LSN, PG_SRC_COUNT };
+enum {
+    PG_SRC_SCHEMA,
+    PG_SRC_TABLE,
+    PG_SRC_TXID,
+    PG_SRC_LSN,
+    PG_SRC_XMIN,
+    PG_SRC_ORIGIN,
+    PG_SRC_ORIGIN_LSN,
+    PG_SRC_COUNT
+};
 
 #endif

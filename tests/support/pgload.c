@@ -211,8 +211,8 @@ static int init(const struct options *o)
     snprintf(file, sizeof file, "%s/tests/support/pgload.sql", source ? source : ".");
     snprintf(tables, sizeof tables, "tables=%ld", o->tables);
     snprintf(keys, sizeof keys, "keys=%ld", o->keys);
-    execlp("psql", "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-v", tables, "-v", keys, "-f", file,
-           "-d", o->url, (char *)NULL);
+    execlp("psql", "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-v", tables, "-v", keys, "-f",
+           file, "-d", o->url, (char *)NULL);
     perror("pgload: psql");
     return 1;
 }
@@ -222,9 +222,10 @@ static bool parse(int argc, char **argv, struct options *o)
     const struct {
         const char *name;
         long *value;
-    } numbers[] = {{"--seconds", &o->seconds}, {"--transactions", &o->transactions},
-                   {"--sessions", &o->sessions}, {"--tables", &o->tables}, {"--keys", &o->keys},
-                   {"--seed", &o->seed}, {"--rate", &o->rate}, {"--large", &o->large},
+    } numbers[] = {{"--seconds", &o->seconds},   {"--transactions", &o->transactions},
+                   {"--sessions", &o->sessions}, {"--tables", &o->tables},
+                   {"--keys", &o->keys},         {"--seed", &o->seed},
+                   {"--rate", &o->rate},         {"--large", &o->large},
                    {"--first", &o->first}};
     for (int i = 1; i < argc; i++) {
         size_t k = 0, n = sizeof numbers / sizeof numbers[0];
@@ -251,9 +252,10 @@ int main(int argc, char **argv)
 {
     struct options o = {.sessions = 4, .tables = 3, .keys = 200, .seed = 1};
     if (!parse(argc, argv, &o)) {
-        fprintf(stderr, "usage: pgload URL --init [--tables N] [--keys N]\n"
-                        "       pgload URL [--seconds S] [--transactions N] [--sessions N] [--seed X]"
-                        " [--rate N] [--large N] [--first N]\n");
+        fprintf(stderr,
+                "usage: pgload URL --init [--tables N] [--keys N]\n"
+                "       pgload URL [--seconds S] [--transactions N] [--sessions N] [--seed X]"
+                " [--rate N] [--large N] [--first N]\n");
         return 2;
     }
     if (o.init)

@@ -21,10 +21,10 @@
 
 #include <cmocka.h>
 
-#define KEYS 90
+#define KEYS      90
 #define PER_TABLE 30
-#define LOG_MAX 4000
-#define NTABLES (KEYS / PER_TABLE)
+#define LOG_MAX   4000
+#define NTABLES   (KEYS / PER_TABLE)
 
 /* ---- the database ---- */
 
@@ -327,8 +327,8 @@ static enum cdcd_rc wrk_read(struct cdcd_worker *w, struct cdcd_batch *b, struct
         if (v < 0)
             continue;
         add_row(w->s, b, CDCD_OP_READ, w->key, v,
-                (struct cdcd_pos){(uint64_t)w->s->view, (uint64_t)w->chunk << 40 | (unsigned)++w->row,
-                                  false});
+                (struct cdcd_pos){(uint64_t)w->s->view,
+                                  (uint64_t)w->chunk << 40 | (unsigned)++w->row, false});
         n++;
     }
     if (M.fail_one_in && rnd(M.fail_one_in) == 0)

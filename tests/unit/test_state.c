@@ -27,7 +27,8 @@ static void writes_what_it_reads(void **state)
     roundtrip("{\"v\":1,\"position\":{},\"snapshot\":{\"table\":\"\",\"identity\":\"\","
               "\"passed\":\"0000000000000000\",\"chunks\":[],\"only\":[]}}");
     roundtrip("{\"v\":1,\"position\":{\"lsn\":\"0/1\"},\"snapshot\":{\"table\":\"a.\\\"q\\\" é\","
-              "\"identity\":\"1.2\",\"passed\":\"00F0E1D2C3B4A596\",\"chunks\":[[\"\",\"(5,0)\"],[\"(9,1)\",\"\"]],"
+              "\"identity\":\"1.2\",\"passed\":\"00F0E1D2C3B4A596\",\"chunks\":[[\"\",\"(5,0)\"],["
+              "\"(9,1)\",\"\"]],"
               "\"only\":[\"public.a\",\"public.b\"]}}");
 }
 
@@ -36,8 +37,9 @@ static void reads_the_parts(void **state)
     (void)state;
     struct cdcd_state s;
     struct cdcd_error err = {0};
-    const char *text = "{\"v\":1,\"position\":{\"a\":1},\"snapshot\":{\"table\":\"t\","
-                       "\"identity\":\"i\",\"passed\":\"1F\",\"chunks\":[[\"b\",\"e\"]],\"only\":[\"o\"]}}";
+    const char *text =
+        "{\"v\":1,\"position\":{\"a\":1},\"snapshot\":{\"table\":\"t\","
+        "\"identity\":\"i\",\"passed\":\"1F\",\"chunks\":[[\"b\",\"e\"]],\"only\":[\"o\"]}}";
     assert_int_equal(cdcd_state_parse(cdcd_slice_str(text), &s, &err), CDCD_OK);
     assert_string_equal(s.position, "{\"a\":1}");
     assert_true(s.in_snapshot);
@@ -53,9 +55,14 @@ static void reads_the_parts(void **state)
 static void refuses_what_is_no_state(void **state)
 {
     (void)state;
-    static const char *const bad[] = {
-        "", "null", "[]", "{", "{\"v\":2,\"position\":{}}", "{\"position\":{}}",
-        "{\"v\":1,\"snapshot\":{\"chunks\":[[1,2]]}}", "{\"v\":1,\"snapshot\":{\"only\":[3]}}"};
+    static const char *const bad[] = {"",
+                                      "null",
+                                      "[]",
+                                      "{",
+                                      "{\"v\":2,\"position\":{}}",
+                                      "{\"position\":{}}",
+                                      "{\"v\":1,\"snapshot\":{\"chunks\":[[1,2]]}}",
+                                      "{\"v\":1,\"snapshot\":{\"only\":[3]}}"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct cdcd_state s;
         struct cdcd_error err = {0};

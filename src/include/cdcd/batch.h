@@ -78,7 +78,7 @@ struct cdcd_batch {
 /* A batch is full when either is passed: events of 300 to 1,000 bytes give some hundred
  * to a thousand a batch, which hides queue costs and stays within CPU caches. */
 #define CDCD_BATCH_EVENTS 1024
-#define CDCD_BATCH_BYTES (256u << 10)
+#define CDCD_BATCH_BYTES  (256u << 10)
 
 static inline bool cdcd_batch_full(const struct cdcd_batch *b)
 {

@@ -75,8 +75,8 @@ static inline struct cdcd_slice cdcd_cur_bytes(struct cdcd_cursor *c, size_t n)
 /* A NUL-terminated string, without its NUL. */
 static inline struct cdcd_slice cdcd_cur_cstr(struct cdcd_cursor *c)
 {
-    const uint8_t *nul =
-        c->bad ? NULL : (const uint8_t *)memchr(c->pos, 0, (size_t)(c->end - c->pos));
+    const uint8_t *nul = c->bad ? NULL
+                                : (const uint8_t *)memchr(c->pos, 0, (size_t)(c->end - c->pos));
     if (!nul) {
         c->bad = true;
         return (struct cdcd_slice){"", 0};

@@ -14,7 +14,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#define CDCD_MUSTCHECK __attribute__((warn_unused_result))
+#define CDCD_MUSTCHECK         __attribute__((warn_unused_result))
 #define CDCD_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 /* What a plugin exports; everything else is hidden by -fvisibility=hidden. */
 #define CDCD_EXPORT __attribute__((visibility("default")))

@@ -86,7 +86,7 @@ static inline uint32_t cdcd_cell_srid(const struct cdcd_cell *c)
 }
 static inline enum cdcd_shape cdcd_cell_shape(const struct cdcd_cell *c)
 {
-    return c->inf < 0 ? (enum cdcd_shape)-c->inf : CDCD_SHAPE_NONE;
+    return c->inf < 0 ? (enum cdcd_shape) - c->inf : CDCD_SHAPE_NONE;
 }
 /* True when the log carries the value, be it NULL. */
 static inline bool cdcd_cell_present(const struct cdcd_cell *c)
@@ -132,9 +132,9 @@ struct cdcd_pos {
 
 struct cdcd_event {
     struct cdcd_event *next;
-    uint8_t op;       /* enum cdcd_op */
-    uint8_t snapshot; /* enum cdcd_snapshot_mark */
-    bool in_tx;       /* MESSAGE: transactional */
+    uint8_t op;                     /* enum cdcd_op */
+    uint8_t snapshot;               /* enum cdcd_snapshot_mark */
+    bool in_tx;                     /* MESSAGE: transactional */
     struct cdcd_schema *schema;     /* borrowed: the batch holds a reference */
     const struct cdcd_cell *before; /* schema->ncolumns cells, or NULL */
     const struct cdcd_cell *after;  /* the same */
@@ -161,15 +161,12 @@ static inline bool cdcd_cell_equal(const struct cdcd_cell *a, const struct cdcd_
     switch (a->kind) {
     case CDCD_C_NULL:
     case CDCD_C_ABSENT:
-    case CDCD_C_UNCHANGED:
-        return true;
+    case CDCD_C_UNCHANGED: return true;
     case CDCD_C_BOOL:
     case CDCD_C_INT:
     case CDCD_C_UINT:
-    case CDCD_C_TIME:
-        return a->i == b->i;
-    case CDCD_C_DATE:
-        return a->inf == b->inf && (a->inf || a->i == b->i);
+    case CDCD_C_TIME: return a->i == b->i;
+    case CDCD_C_DATE: return a->inf == b->inf && (a->inf || a->i == b->i);
     case CDCD_C_TIMESTAMP:
         return a->inf == b->inf && (a->inf || (a->i == b->i && a->len == b->len));
     case CDCD_C_INTERVAL:

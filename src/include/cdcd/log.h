@@ -14,14 +14,14 @@ enum cdcd_log_level { CDCD_LOG_DEBUG, CDCD_LOG_INFO, CDCD_LOG_WARN, CDCD_LOG_ERR
 /* The level is tested before arguments are formatted. `component` is a short
  * constant such as "postgres" or "pipeline". */
 #define cdcd_debug(component, ...) cdcd_log_if(CDCD_LOG_DEBUG, component, __VA_ARGS__)
-#define cdcd_info(component, ...) cdcd_log_if(CDCD_LOG_INFO, component, __VA_ARGS__)
-#define cdcd_warn(component, ...) cdcd_log_if(CDCD_LOG_WARN, component, __VA_ARGS__)
-#define cdcd_err(component, ...) cdcd_log_if(CDCD_LOG_ERROR, component, __VA_ARGS__)
+#define cdcd_info(component, ...)  cdcd_log_if(CDCD_LOG_INFO, component, __VA_ARGS__)
+#define cdcd_warn(component, ...)  cdcd_log_if(CDCD_LOG_WARN, component, __VA_ARGS__)
+#define cdcd_err(component, ...)   cdcd_log_if(CDCD_LOG_ERROR, component, __VA_ARGS__)
 
-#define cdcd_log_if(level, component, ...)                                                         \
-    do {                                                                                           \
-        if (cdcd_log_enabled(level))                                                               \
-            cdcd_log(level, component, __VA_ARGS__);                                               \
+#define cdcd_log_if(level, component, ...)           \
+    do {                                             \
+        if (cdcd_log_enabled(level))                 \
+            cdcd_log(level, component, __VA_ARGS__); \
     } while (0)
 
 bool cdcd_log_enabled(enum cdcd_log_level level);

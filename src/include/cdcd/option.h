@@ -20,9 +20,9 @@ enum cdcd_option_type {
 
 enum {
     CDCD_OPT_REQUIRED = 1,
-    CDCD_OPT_SECRET = 2,   /* never printed */
-    CDCD_OPT_SAMPLE = 4,   /* appears uncommented in the sample file */
-    CDCD_OPT_REGEX = 8,    /* each item is an anchored regular expression, checked at start */
+    CDCD_OPT_SECRET = 2,    /* never printed */
+    CDCD_OPT_SAMPLE = 4,    /* appears uncommented in the sample file */
+    CDCD_OPT_REGEX = 8,     /* each item is an anchored regular expression, checked at start */
     CDCD_OPT_TEMPLATE = 16, /* ${...} is the option's own pattern, not the environment's */
 };
 
@@ -34,16 +34,16 @@ struct cdcd_strlist {
 struct cdcd_strmap {
     struct cdcd_strpair {
         char *key, *value;
-    } *items;
+    } * items;
     size_t n;
 };
 
 struct cdcd_option {
     const char *name; /* dotted, relative to its section: "slot.name" */
     enum cdcd_option_type type;
-    size_t offset;           /* in the section's struct */
-    const char *default_;    /* in config text, parsed like the file's; NULL: zero / none */
-    int64_t min, max;        /* INT, SIZE, DURATION; max 0 = no limit */
+    size_t offset;             /* in the section's struct */
+    const char *default_;      /* in config text, parsed like the file's; NULL: zero / none */
+    int64_t min, max;          /* INT, SIZE, DURATION; max 0 = no limit */
     const char *const *values; /* ENUM: NULL-terminated */
     unsigned flags;
     const char *doc;    /* one or two sentences, for the reference and the sample */

@@ -41,16 +41,16 @@ struct cdcd_report {
 
 /* What a source is told about its pipeline. Borrowed for the life of the source. */
 struct cdcd_source_env {
-    const char *pipeline;     /* name */
+    const char *pipeline; /* name */
     const char *topic_prefix;
-    bool tx_metadata;         /* fill tx_id and orders, append TX_BEGIN and TX_END events */
-    bool want_truncate;       /* false: skipped.operations holds t */
-    bool want_message;        /* false: skipped.operations holds m */
-    const char *state_dir;    /* for spill files: exists and is writable, or "" */
+    bool tx_metadata;      /* fill tx_id and orders, append TX_BEGIN and TX_END events */
+    bool want_truncate;    /* false: skipped.operations holds t */
+    bool want_message;     /* false: skipped.operations holds m */
+    const char *state_dir; /* for spill files: exists and is writable, or "" */
     int64_t max_event_bytes;
-    int workers;              /* snapshot workers */
-    bool ephemeral;           /* tail: everything made on the server goes with the connection */
-    bool when_needed;         /* the source may answer "position lost" with a new snapshot */
+    int workers;      /* snapshot workers */
+    bool ephemeral;   /* tail: everything made on the server goes with the connection */
+    bool when_needed; /* the source may answer "position lost" with a new snapshot */
     /* True once the process was asked to end: give up long waits with RETRY. May be NULL. Any
      * thread. */
     bool (*stopping)(void *ctx);
@@ -90,8 +90,8 @@ struct cdcd_chunks {
 };
 
 struct cdcd_lag {
-    int64_t bytes;   /* server's write position minus the acknowledged one; -1 unknown */
-    int64_t millis;  /* age of the newest event read; -1 unknown */
+    int64_t bytes;  /* server's write position minus the acknowledged one; -1 unknown */
+    int64_t millis; /* age of the newest event read; -1 unknown */
 };
 
 struct cdcd_source_ops {
@@ -216,13 +216,13 @@ struct cdcd_plugin {
     uint32_t size; /* sizeof(struct cdcd_plugin) */
     const char *name;
     const char *version;
-    const char *doc; /* one line */
+    const char *doc;                      /* one line */
     const struct cdcd_source_ops *source; /* or NULL */
     const struct cdcd_sink_ops *sink;     /* or NULL */
 };
 
 /* ---- small services of the core for plugins ---- */
-int64_t cdcd_now_ms(void);      /* monotonic */
+int64_t cdcd_now_ms(void); /* monotonic */
 int64_t cdcd_wallclock_us(void);
 
 #endif

@@ -59,24 +59,24 @@ struct cdcd_column {
     const char *name; /* exact, UTF-8, NUL-terminated */
     uint32_t name_len;
     enum cdcd_type type;
-    int32_t length;   /* precision of DECIMAL, bits of BITS; -1 when it does not apply */
-    int32_t scale;    /* scale of DECIMAL, fraction digits of times; -1 when not given */
-    bool optional;    /* NULL is allowed */
-    bool key;         /* part of the key (primary key or what stands for it) */
-    bool has_default; /* default_text is set, or the default is no constant */
-    bool unsigned_;   /* MySQL */
+    int32_t length;           /* precision of DECIMAL, bits of BITS; -1 when it does not apply */
+    int32_t scale;            /* scale of DECIMAL, fraction digits of times; -1 when not given */
+    bool optional;            /* NULL is allowed */
+    bool key;                 /* part of the key (primary key or what stands for it) */
+    bool has_default;         /* default_text is set, or the default is no constant */
+    bool unsigned_;           /* MySQL */
     const char *default_text; /* the constant default in the source's text form, or NULL */
     const struct cdcd_cell *default_cell; /* the same as a cell; set when default_text is */
-    const char *type_name;    /* the source's own name of the type, for messages */
-    const char *const *labels; /* ENUM: in order; NULL-terminated */
-    const struct cdcd_column *elem; /* ARRAY */
-    uint32_t source_type;           /* the source's own id of the type */
-    const void *source_data;        /* the source's own; lives in the schema's arena */
+    const char *type_name;                /* the source's own name of the type, for messages */
+    const char *const *labels;            /* ENUM: in order; NULL-terminated */
+    const struct cdcd_column *elem;       /* ARRAY */
+    uint32_t source_type;                 /* the source's own id of the type */
+    const void *source_data;              /* the source's own; lives in the schema's arena */
 };
 
 struct cdcd_schema {
     _Atomic uint32_t refs;
-    struct cdcd_arena arena; /* owns all that the schema points to */
+    struct cdcd_arena arena;         /* owns all that the schema points to */
     const char *db, *schema, *table; /* schema may be "" (MySQL) */
     uint64_t source_id;              /* relation oid, table id */
     uint64_t version; /* hash of the shape: equal shapes have equal versions, over restarts too */
