@@ -57,23 +57,30 @@ static void *job_main(void *arg)
     return NULL;
 }
 
+/* Within this time a second signal is the same one sent twice: to the process and to its group,
+ * as a terminal or a supervisor does. */
+#define SAME_SIGNAL_MS 1000
+
 static void supervise(struct job *job)
 {
     sigset_t set;
     handled_set(&set);
-    bool asked = false;
+    int64_t asked = 0; /* monotonic ms */
     const struct timespec wait = {0, 50000000};
     while (!atomic_load(&job->ended)) {
         int sig = sigtimedwait(&set, NULL, &wait);
         cdcd_http_tick(job->http);
         if (sig < 0 || sig == SIGHUP)
             continue;
+        int64_t now = cdcd_now_ms();
+        if (asked && now - asked < SAME_SIGNAL_MS)
+            continue;
         if (asked) {
             cdcd_warn("main", "%s again: ending now; the next run goes on from what is durable",
                       strsignal(sig));
             _exit(1);
         }
-        asked = true;
+        asked = now;
         cdcd_info("main", "%s: draining, committing, stopping", strsignal(sig));
         cdcd_pipeline_stop(job->pipeline);
     }
