@@ -2,7 +2,8 @@
  * runner: runs one pipeline until it is done, fails, or the process is told to end.
  *
  * Signals are taken by sigwait in the calling (main) thread: the first SIGTERM or SIGINT asks
- * for an orderly end, the second ends the process at once, which loses nothing either.
+ * for an orderly end, another one a second later or more ends the process at once, which loses
+ * nothing either.
  */
 #ifndef CDCD_RUNNER_H
 #define CDCD_RUNNER_H

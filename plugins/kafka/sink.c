@@ -78,8 +78,8 @@ static const struct cdcd_option kafka_options[] = {
      .type = CDCD_OPT_STR,
      FIELD(position_topic),
      .default_ = "",
-     .doc = "Compacted topic of one partition in which the pipeline's position is kept. Default: "
-            "__cdcd.position.NAME."},
+     .doc = "Compacted topic of one partition in which the pipeline's position is kept, for this "
+            "pipeline alone. Default: __cdcd.position.NAME."},
     {.name = "transaction.max.ms",
      .type = CDCD_OPT_DURATION,
      FIELD(transaction_ms),

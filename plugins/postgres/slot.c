@@ -161,14 +161,16 @@ static enum cdcd_rc verify_history(const struct pg_slot *slot, const char *name,
                               "positions mean nothing here. Connect to the old server, or give the "
                               "pipeline another name. " AFRESH,
                               server->system_id, PG_LSN_ARGS(stored->lsn), stored->sys);
-    if (server_lsn < stored->lsn)
+    /* `done` is ahead of `lsn` while prepared transactions are held. */
+    pg_lsn delivered = stored->done > stored->lsn ? stored->done : stored->lsn;
+    if (server_lsn < delivered)
         return cdcd_error_set(err, CDCD_ERR_LOSS,
                               "the server's log ends at " PG_LSN_FMT
                               ", before the stored position " PG_LSN_FMT
                               ": it was restored from a backup, or failed over to a "
                               "server that lacks changes which are already delivered. What is in "
                               "the target and not in the server any more cannot be told. " AFRESH,
-                              PG_LSN_ARGS(server_lsn), PG_LSN_ARGS(stored->lsn));
+                              PG_LSN_ARGS(server_lsn), PG_LSN_ARGS(delivered));
     if (!slot->exists)
         return cdcd_error_set(
             err, CDCD_ERR_LOSS,

@@ -174,12 +174,12 @@ enum cdcd_rc pg_snapshot_begin(struct cdcd_source *s, struct cdcd_slice from,
         rc = export_view(s, &slot, err);
     if (rc == CDCD_OK)
         rc = stamp_view(s, err);
-    if (rc == CDCD_OK && from.ptr && s->snapshot->lsn < stored.lsn)
+    if (rc == CDCD_OK && from.ptr && s->snapshot->lsn < stored.done)
         rc = cdcd_error_set(err, CDCD_ERR_LOSS,
                             "the new view stands at " PG_LSN_FMT
                             ", before the stored position " PG_LSN_FMT
                             ": this server lacks changes that are delivered already",
-                            PG_LSN_ARGS(s->snapshot->lsn), PG_LSN_ARGS(stored.lsn));
+                            PG_LSN_ARGS(s->snapshot->lsn), PG_LSN_ARGS(stored.done));
     if (rc != CDCD_OK) {
         pg_snapshot_end(s);
         return rc;
