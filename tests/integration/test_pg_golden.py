@@ -83,9 +83,9 @@ class Golden(pgcase.PgCase):
             if "heartbeat" in topic:
                 records = records[:1]
             elif topic.endswith(".message"):
-                records = records[:-1]  # that of sync()
+                records = records[:-2]  # those of sync()
             elif topic.endswith(".transaction"):
-                records = records[:-2]
+                records = records[:-4]
             out += [json.dumps(fold(r, with_schemas), ensure_ascii=False) for r in records]
         return out
 
