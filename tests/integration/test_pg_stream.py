@@ -436,7 +436,7 @@ class Changes(pgcase.PgCase):
         self.sql("INSERT INTO t VALUES (1)", db)
         p.sync()
         self.assertEqual(ids(p.ops("public.t")), [1])
-        self.assertEqual(len(p.records("transaction")), 4)  # that of the row, and that of sync()
+        self.assertEqual(len(p.records("transaction")), 6)  # that of the row, and those of sync()
 
 
 @pgcase.one_version()
