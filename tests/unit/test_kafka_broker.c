@@ -81,7 +81,14 @@ static void topics_are_compacted(void **state)
     assert_string_equal(set[0].cleanup_policy, "compact");
     assert_string_equal(set[1].cleanup_policy, "delete");
     assert_string_equal(set[2].cleanup_policy, "compact");
-    assert_int_equal(((struct kafka_topic *)t->topics[0].sink)->max_bytes, 1048588);
+    /* A broker that has just made the topic may not know its settings yet: then they are unknown,
+     * and asked for again when they matter. */
+    struct kafka_topic *first = t->topics[0].sink;
+    for (int i = 0; i < 50 && !first->max_bytes; i++) {
+        kafka_topic_refresh(t->sink, first);
+        usleep(100000);
+    }
+    assert_int_equal(first->max_bytes, 1048588);
     /* Again, when they exist. */
     bench_close(t);
     bench_open(t);
