@@ -4,7 +4,6 @@
 #include "runner.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <netdb.h>
 #include <stdlib.h>
@@ -231,23 +230,11 @@ static int status(const struct cdcd_listen *at, const char *shown, const char *n
 
 static int status_main(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"config", required_argument, NULL, 'c'}, {"json", no_argument, NULL, 'j'}, {0}};
-    const char *path = NULL;
-    bool json = false;
-    int c, code = 0;
-    optind = 1;
-    while ((c = getopt_long(argc, argv, "c:j", longs, NULL)) != -1) {
-        if (c == 'c')
-            path = optarg;
-        else if (c == 'j')
-            json = true;
-        else
-            return CDCD_EXIT_USAGE;
-    }
-    const char *url = optind < argc ? argv[optind] : NULL;
-    if (!path == !url || optind + 1 < argc)
-        return cdcd_command_misused(&cdcd_cmd_status, "wants either -c FILE or one URL");
+    const char *path, *url;
+    bool json;
+    int code = cdcd_command_target(&cdcd_cmd_status, argc, argv, &path, &url, &json);
+    if (code != CDCD_EXIT_OK)
+        return code;
     struct cdcd_listen at;
     if (url && !parse_url(url, &at))
         return cdcd_command_misused(&cdcd_cmd_status,

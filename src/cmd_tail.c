@@ -4,7 +4,6 @@
 #include "command.h"
 #include "runner.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -69,23 +68,11 @@ static enum cdcd_rc load(const char *path, const char *url, bool json, struct cd
 
 static int tail_main(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"config", required_argument, NULL, 'c'}, {"json", no_argument, NULL, 'j'}, {0}};
-    const char *path = NULL;
-    bool json = false;
-    int c;
-    optind = 1;
-    while ((c = getopt_long(argc, argv, "c:j", longs, NULL)) != -1) {
-        if (c == 'c')
-            path = optarg;
-        else if (c == 'j')
-            json = true;
-        else
-            return CDCD_EXIT_USAGE;
-    }
-    const char *url = optind < argc ? argv[optind] : NULL;
-    if (!path == !url || optind + 1 < argc)
-        return cdcd_command_misused(&cdcd_cmd_tail, "wants either -c FILE or one URL");
+    const char *path, *url;
+    bool json;
+    int code = cdcd_command_target(&cdcd_cmd_tail, argc, argv, &path, &url, &json);
+    if (code != CDCD_EXIT_OK)
+        return code;
     if (url && !source_of(url))
         return cdcd_command_misused(&cdcd_cmd_tail,
                                     "%s is no URL of a database, such as "

@@ -4,6 +4,7 @@
 
 #include <cdcd/error.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 
 enum {
@@ -30,6 +31,10 @@ void cdcd_command_help(const struct cdcd_command *c, FILE *out);
 /* Prints the reason and where to find help on stderr; returns CDCD_EXIT_USAGE. */
 int cdcd_command_misused(const struct cdcd_command *c, const char *fmt, ...) CDCD_PRINTF(2, 3);
 
+/* Arguments "(-c FILE | URL) [--json]": one of *path and *url is set, the other NULL. Returns an
+ * exit code, CDCD_EXIT_OK when they fit. */
+int cdcd_command_target(const struct cdcd_command *c, int argc, char **argv, const char **path,
+                        const char **url, bool *json);
 /* Prints the error on stderr; returns the exit code of its class. */
 int cdcd_command_failed(const struct cdcd_error *err);
 

@@ -339,7 +339,6 @@ static enum cdcd_rc build(const struct cdcd_settings *s, struct cdcd_config *c,
         (rc = check_name(s, "name", c->name, err)) != CDCD_OK ||
         (rc = check_listen(s, c, err)) != CDCD_OK)
         return rc;
-    c->log_json = c->log_format == 1;
     if (!c->topic_prefix)
         c->topic_prefix = cdcd_xstrdup(c->name);
     if ((rc = check_name(s, "topic.prefix", c->topic_prefix, err)) != CDCD_OK ||

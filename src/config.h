@@ -26,7 +26,6 @@ struct cdcd_config {
     int64_t snapshot_workers;
     char *state_dir;               /* exists and is writable */
     int log_format;                /* index of "text", "json" */
-    bool log_json;                 /* the same */
     int log_level;                 /* enum cdcd_log_level */
     char *http_listen;             /* or NULL */
     int64_t http_ready_max_lag_ms; /* 0: no limit */

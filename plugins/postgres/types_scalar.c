@@ -48,23 +48,33 @@ static bool is_special(const char *p, size_t n)
     return text_is(p, n, "NaN") || text_is(p, n, "Infinity") || text_is(p, n, "-Infinity");
 }
 
-/* [-]digits[.digits][e[+-]digits], as float4out and float8out print it. */
-bool pg_parse_float(const char *p, size_t n)
+/* Behind [-]digits[.digits]; NULL when that is not what stands there. */
+static const char *skip_plain_number(const char *q, const char *end)
 {
-    const char *end = p + n, *q = p, *digits;
+    const char *digits;
 
     if (q < end && *q == '-')
         q++;
     digits = q;
     q = skip_digits(q, end);
     if (q == digits)
-        return is_special(p, n);
+        return NULL;
     if (q < end && *q == '.') {
         digits = ++q;
         q = skip_digits(q, end);
         if (q == digits)
-            return false;
+            return NULL;
     }
+    return q;
+}
+
+/* [-]digits[.digits][e[+-]digits], as float4out and float8out print it. */
+bool pg_parse_float(const char *p, size_t n)
+{
+    const char *end = p + n, *q = skip_plain_number(p, end), *digits;
+
+    if (!q)
+        return is_special(p, n);
     if (q < end && (*q == 'e' || *q == 'E')) {
         q++;
         if (q < end && (*q == '+' || *q == '-'))
@@ -80,21 +90,9 @@ bool pg_parse_float(const char *p, size_t n)
 /* [-]digits[.digits]: numeric_out knows no exponent. */
 bool pg_parse_numeric(const char *p, size_t n)
 {
-    const char *end = p + n, *q = p, *digits;
+    const char *end = p + n, *q = skip_plain_number(p, end);
 
-    if (q < end && *q == '-')
-        q++;
-    digits = q;
-    q = skip_digits(q, end);
-    if (q == digits)
-        return is_special(p, n);
-    if (q < end && *q == '.') {
-        digits = ++q;
-        q = skip_digits(q, end);
-        if (q == digits)
-            return false;
-    }
-    return q == end;
+    return q ? q == end : is_special(p, n);
 }
 
 /* lc_monetary is pinned to C: "$1,234.56", "-$0.01". A server that prints another form by

@@ -131,7 +131,7 @@ static void a_full_config(void **state)
     assert_int_equal(c->format.decimal_mode, CDCD_DECIMAL_STRING);
     assert_int_equal(c->snapshot_mode, CDCD_SNAPSHOT_NO_DATA);
     assert_int_equal(c->snapshot_workers, 3);
-    assert_true(c->log_json);
+    assert_int_equal(c->log_format, 1);
     assert_int_equal(c->log_level, CDCD_LOG_WARN);
     assert_string_equal(c->http_listen, "127.0.0.1:80");
     assert_int_equal(c->batches, 8);
@@ -152,7 +152,7 @@ static void defaults(void **state)
     assert_string_equal(c->topic_prefix, "shop");
     assert_int_equal(c->snapshot_mode, CDCD_SNAPSHOT_INITIAL);
     assert_int_equal(c->snapshot_workers, 2);
-    assert_false(c->log_json);
+    assert_int_equal(c->log_format, 0);
     assert_null(c->http_listen);
     assert_int_equal(c->max_event_bytes, 256 << 20);
     assert_int_equal(c->batches, 24);
