@@ -421,5 +421,19 @@ class Meanwhile(pgcase.PgCase):
                 p.stop()
 
 
+@pgcase.one_version()
+class Stopping(pgcase.PgCase):
+    def test_a_signal_that_comes_twice(self):
+        """A supervisor signals the process and its group: still an orderly end, with exit 0."""
+        db = self.db("CREATE TABLE t (id int PRIMARY KEY)")
+        p = self.pipe(db).start()
+        self.sql("INSERT INTO t SELECT generate_series(1, 5000)", db)
+        for _ in range(2):
+            p.cdcd.process.terminate()
+            time.sleep(0.02)
+        self.assertEqual(p.cdcd.wait(), 0, p.cdcd.logs()[-4000:])
+        self.assertNotIn("ending now", p.cdcd.logs())
+
+
 if __name__ == "__main__":
     pgcase.main()
