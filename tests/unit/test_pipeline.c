@@ -45,7 +45,10 @@ static struct model {
      * it was told is durable, so no older one may ever come back. */
     _Atomic int64_t clock, told_q;
     struct cdcd_pipeline *pipeline;
-    bool snapshot_only; /* ends by itself */
+    bool snapshot_only;  /* ends by itself */
+    unsigned begun_with; /* the seed, for messages */
+    bool with_rows;      /* there is a snapshot: the store is the table from its end on */
+    bool complete;
 } M;
 
 static int rnd(int n)
@@ -435,6 +438,21 @@ static void keep_record(struct cdcd_sink *s, const struct cdcd_record *r)
     s->rows[s->n++] = row;
 }
 
+/* What is committed, applied in order to an empty store, is the table at position p. */
+static void assert_store_is_table(const struct cdcd_sink *s, int64_t p)
+{
+    int64_t store[KEYS];
+    for (int k = 0; k < KEYS; k++)
+        store[k] = -1;
+    for (size_t i = 0; i < s->ncommitted; i++)
+        store[s->rows[i].key] = s->rows[i].op == 'd' ? -1 : s->rows[i].value;
+    for (int k = 0; k < KEYS; k++) {
+        if (store[k] != row_at(k, p))
+            fail_msg("seed %u: key %d is %lld, not %d", M.begun_with, k, (long long)store[k],
+                     row_at(k, p));
+    }
+}
+
 static void commit(struct cdcd_sink *s)
 {
     if (!s->dirty)
@@ -447,10 +465,16 @@ static void commit(struct cdcd_sink *s)
         s->pending_state = NULL;
         json_t *doc = json_loads(s->state, 0, NULL);
         M.durable_p = json_integer_value(json_object_get(json_object_get(doc, "position"), "p"));
+        if (M.with_rows && !M.complete && !json_object_get(doc, "snapshot")) {
+            M.complete = true;
+            assert_store_is_table(s, M.durable_p);
+        }
         json_decref(doc);
     }
     s->env->durable(s->env->ctx, s->last_seq);
-    if (!M.snapshot_only && M.n >= M.limit && M.durable_p >= M.limit)
+    /* A resumed snapshot may publish the whole log before its last rows are read. */
+    bool whole = M.complete || !M.with_rows;
+    if (!M.snapshot_only && whole && M.n >= M.limit && M.durable_p >= M.limit)
         cdcd_pipeline_stop(M.pipeline);
 }
 
@@ -513,6 +537,7 @@ static void run_pipeline(unsigned seed, int limit, int fail_one_in, int mode, bo
     M.limit = limit;
     M.fail_one_in = fail_one_in;
     M.snapshot_only = snapshot_only;
+    M.with_rows = mode != CDCD_SNAPSHOT_NO_DATA;
     struct cdcd_run_options options = {.snapshot_only = snapshot_only};
     struct cdcd_error err = {0};
     assert_int_equal(cdcd_pipeline_new(&config, &options, &M.pipeline, &err), CDCD_OK);
@@ -561,7 +586,7 @@ static void judge(bool complete, bool with_rows)
 static void begin_model(unsigned seed)
 {
     M = (struct model){0};
-    M.seed = seed;
+    M.seed = M.begun_with = seed;
     M.limit = LOG_MAX;
     M.first_view = -1;
     grow(200);
