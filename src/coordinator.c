@@ -482,6 +482,8 @@ static enum cdcd_rc store_begin(struct coordinator *c, struct cdcd_error *err)
         return err->class != CDCD_ERR_NONE ? CDCD_ERROR : CDCD_AGAIN;
     b->state = render_state(c, &b->arena);
     b->caught_up = true;
+    if (c->p->source_ops->notes)
+        c->p->source_ops->notes(c->p->source, b);
     cdcd_pipeline_push(c->p, b);
     return cdcd_pipeline_flush(c->p, err);
 }

@@ -215,7 +215,11 @@ static enum cdcd_rc load_state(struct cdcd_pipeline *p, struct cdcd_state *out,
     struct cdcd_buf text;
     cdcd_buf_init(&text, 0);
     *out = (struct cdcd_state){0};
-    enum cdcd_rc rc = p->sink_ops->load(p->sink, &text, err);
+    if (sink_forgets(p))
+        cdcd_publish_take_notes(p);
+    else
+        cdcd_notes_clear(p->notes);
+    enum cdcd_rc rc = p->sink_ops->load(p->sink, &text, p->notes, err);
     if (rc == CDCD_OK && sink_forgets(p) && p->memory) {
         cdcd_buf_clear(&text);
         cdcd_buf_adds(&text, p->memory);
@@ -236,6 +240,8 @@ static enum cdcd_rc store_position(struct cdcd_pipeline *p, struct cdcd_slice po
     b->position.ptr = cdcd_arena_dup(&b->arena, position.ptr, position.len);
     b->position.len = position.len;
     b->caught_up = true;
+    if (p->source_ops->notes)
+        p->source_ops->notes(p->source, b);
     cdcd_pipeline_push(p, b);
     return cdcd_pipeline_flush(p, err);
 }
@@ -346,6 +352,12 @@ static enum cdcd_rc capture(struct cdcd_pipeline *p, struct cdcd_state *state,
 {
     if (p->source_ops->open(&p->source, p->config->source_config, &p->source_env, err) != CDCD_OK)
         return CDCD_ERROR;
+    if (p->source_ops->names) {
+        const char *connector = p->source_ops->connector;
+        const char *schema = p->source_ops->source_schema_name;
+        p->source_ops->names(p->source, &connector, &schema);
+        cdcd_encoder_name_source(p->encoder, connector, schema);
+    }
     enum plan plan = decide(p, state);
     if (plan == PLAN_NOTHING) {
         cdcd_info("pipeline", "the snapshot is already complete: nothing to do in "
@@ -508,6 +520,7 @@ void cdcd_pipeline_source_env(const struct cdcd_config *c, struct cdcd_source_en
         .tx_metadata = c->format.provide_transaction_metadata,
         .want_truncate = !cdcd_debezium_skips(&c->format, CDCD_OP_TRUNCATE),
         .want_message = !cdcd_debezium_skips(&c->format, CDCD_OP_MESSAGE),
+        .want_ddl = c->format.include_schema_changes,
         .state_dir = c->state_dir,
         .max_event_bytes = c->max_event_bytes,
         .workers = (int)c->snapshot_workers,
@@ -535,6 +548,7 @@ enum cdcd_rc cdcd_pipeline_new(const struct cdcd_config *config,
     };
     p->source_env.ephemeral = options->ephemeral;
     p->source_env.stopping = stopping;
+    p->source_env.notes = p->notes = cdcd_notes_new();
     p->source_env.ctx = p;
     p->stats.lag_bytes = p->stats.lag_ms = p->stats.commit_age_ms = -1;
     pthread_mutex_init(&p->lock, NULL);
@@ -569,6 +583,8 @@ void cdcd_pipeline_free(struct cdcd_pipeline *p)
     free(p->pending);
     free(p->remember);
     free(p->memory);
+    cdcd_publish_take_notes(p);
+    cdcd_notes_free(p->notes);
     free(p->last_acked);
     free(p->shown_position);
     pthread_mutex_destroy(&p->lock);

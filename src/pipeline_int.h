@@ -39,13 +39,16 @@ struct cdcd_pipeline {
     struct cdcd_error publish_error;
     uint64_t seq;                /* of the last batch written */
     char *memory;                /* state of a forgetful sink: what it was last told, durable */
+    struct cdcd_notes *notes;    /* the source's, as loaded; of a forgetful sink kept up here */
     struct pending_ack *pending; /* ring: [head, tail) */
     size_t pending_cap, pending_head, pending_tail;
     struct {
         uint64_t seq;
         char *state;
-    } * remember; /* forgetful sinks only: states not durable yet */
+        struct cdcd_note *notes; /* copies */
+    } * remember;                /* forgetful sinks only: states not durable yet */
     size_t nremember, remember_cap;
+    struct cdcd_note *durable_notes, **durable_notes_tail; /* move to `notes` at the next load */
 
     /* shared, under lock */
     pthread_mutex_t lock;
@@ -65,6 +68,8 @@ struct cdcd_pipeline {
 void *cdcd_publish_main(void *pipeline);
 void cdcd_publish_batch_done(void *ctx, struct cdcd_batch *b);
 void cdcd_publish_durable(void *ctx, uint64_t seq);
+/* Between sessions: what a forgetful sink was durably told becomes part of p->notes. */
+void cdcd_publish_take_notes(struct cdcd_pipeline *p);
 void cdcd_publish_reset(struct cdcd_pipeline *p); /* between sessions: forgets what is pending */
 
 /* ---- pipeline.c: for the capture thread ---- */

@@ -23,6 +23,20 @@ void cdcd_publish_batch_done(void *ctx, struct cdcd_batch *b)
     cdcd_queue_push(&p->free, b);
 }
 
+static struct cdcd_note *copy_notes(const struct cdcd_batch *b)
+{
+    struct cdcd_note *first = NULL, **to = &first;
+    for (const struct cdcd_note *n = b->notes; n; n = n->next) {
+        *to = cdcd_xcalloc(1, sizeof **to);
+        (*to)->key = (struct cdcd_slice){cdcd_xstrndup(n->key.ptr, n->key.len), n->key.len};
+        if (n->value.ptr)
+            (*to)->value = (struct cdcd_slice){cdcd_xstrndup(n->value.ptr, n->value.len),
+                                               n->value.len};
+        to = &(*to)->next;
+    }
+    return first;
+}
+
 static void remember_state(struct cdcd_pipeline *p, const struct cdcd_batch *b)
 {
     if (p->nremember == p->remember_cap) {
@@ -30,7 +44,35 @@ static void remember_state(struct cdcd_pipeline *p, const struct cdcd_batch *b)
         p->remember = cdcd_xrealloc(p->remember, p->remember_cap * sizeof *p->remember);
     }
     p->remember[p->nremember].seq = b->seq;
+    p->remember[p->nremember].notes = copy_notes(b);
     p->remember[p->nremember++].state = cdcd_xstrndup(b->state.ptr, b->state.len);
+}
+
+static void free_notes(struct cdcd_note *n)
+{
+    while (n) {
+        struct cdcd_note *next = n->next;
+        free((char *)(uintptr_t)n->key.ptr);
+        free((char *)(uintptr_t)n->value.ptr);
+        free(n);
+        n = next;
+    }
+}
+
+void cdcd_publish_take_notes(struct cdcd_pipeline *p)
+{
+    for (const struct cdcd_note *n = p->durable_notes; n; n = n->next)
+        cdcd_notes_set(p->notes, n->key, n->value);
+    free_notes(p->durable_notes);
+    p->durable_notes = NULL;
+}
+
+static void add_durable_notes(struct cdcd_pipeline *p, struct cdcd_note *notes)
+{
+    if (!p->durable_notes)
+        p->durable_notes_tail = &p->durable_notes;
+    for (*p->durable_notes_tail = notes; notes; notes = notes->next)
+        p->durable_notes_tail = &notes->next;
 }
 
 /* A sink that forgets over restarts still must not repeat within one process. */
@@ -39,6 +81,7 @@ static void forgetful_durable(struct cdcd_pipeline *p, uint64_t seq)
     size_t n = 0;
     while (n < p->nremember && p->remember[n].seq <= seq) {
         free(p->memory);
+        add_durable_notes(p, p->remember[n].notes);
         p->memory = p->remember[n++].state;
     }
     if (n == 0)
@@ -92,8 +135,10 @@ void cdcd_publish_reset(struct cdcd_pipeline *p)
     while (p->pending_head < p->pending_tail)
         free(p->pending[p->pending_head++].position);
     p->pending_head = p->pending_tail = 0;
-    for (size_t i = 0; i < p->nremember; i++)
+    for (size_t i = 0; i < p->nremember; i++) {
         free(p->remember[i].state);
+        free_notes(p->remember[i].notes);
+    }
     p->nremember = 0;
     p->seq = 0;
     pthread_mutex_lock(&p->lock);

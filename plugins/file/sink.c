@@ -236,8 +236,10 @@ static enum cdcd_rc record_append(struct cdcd_sink *s, struct cdcd_error *err)
     return file_record_append(&s->record, err);
 }
 
-static enum cdcd_rc file_load(struct cdcd_sink *s, struct cdcd_buf *state, struct cdcd_error *err)
+static enum cdcd_rc file_load(struct cdcd_sink *s, struct cdcd_buf *state, struct cdcd_notes *notes,
+                              struct cdcd_error *err)
 {
+    (void)notes;
     cdcd_buf_clear(state);
     cdcd_buf_clear(&s->lines);
     cdcd_buf_clear(&s->state);

@@ -251,8 +251,10 @@ static enum cdcd_rc session_begin(struct cdcd_sink *s, struct cdcd_error *err)
     return s->config->delivery == CDCD_EXACTLY_ONCE ? kafka_claim(s, err) : CDCD_OK;
 }
 
-static enum cdcd_rc kafka_load(struct cdcd_sink *s, struct cdcd_buf *state, struct cdcd_error *err)
+static enum cdcd_rc kafka_load(struct cdcd_sink *s, struct cdcd_buf *state,
+                               struct cdcd_notes *notes, struct cdcd_error *err)
 {
+    (void)notes;
     cdcd_buf_clear(state);
     session_reset(s);
     if (session_begin(s, err) != CDCD_OK)

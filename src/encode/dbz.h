@@ -200,7 +200,8 @@ struct cdcd_encoder {
     uint64_t id; /* of this encoder in the process, never used again */
     struct dbz d;
     struct cdcd_encoder_env env;
-    struct cdcd_arena arena; /* constants that live as long as the encoder */
+    const char *connector, *source_schema_name; /* static; of the server that the source met */
+    struct cdcd_arena arena;                    /* constants that live as long as the encoder */
     struct cdcd_topics topics;
     struct dbz_key_rule *rules;
     uint32_t skip; /* bits of enum cdcd_op */

@@ -44,6 +44,7 @@ enum cdcd_rc cdcd_encoder_new(const struct cdcd_debezium_config *cfg,
     e->id = atomic_fetch_add(&ids, 1) + 1;
     e->d.cfg = cfg;
     e->env = *env;
+    cdcd_encoder_name_source(e, env->source->connector, env->source->source_schema_name);
     cdcd_arena_init(&e->arena, 8192);
     cdcd_buf_init(&e->d.scratch, 0);
     cdcd_topics_init(&e->topics);
@@ -59,6 +60,13 @@ enum cdcd_rc cdcd_encoder_new(const struct cdcd_debezium_config *cfg,
     source_names_init(e);
     *out = e;
     return CDCD_OK;
+}
+
+void cdcd_encoder_name_source(struct cdcd_encoder *e, const char *connector,
+                              const char *source_schema_name)
+{
+    e->connector = connector;
+    e->source_schema_name = source_schema_name;
 }
 
 void cdcd_encoder_free(struct cdcd_encoder *e)

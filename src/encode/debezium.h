@@ -46,6 +46,7 @@ struct cdcd_debezium_config {
     bool tombstones_on_delete;
     bool provide_transaction_metadata;
     bool extended_headers;
+    bool include_schema_changes;
     struct cdcd_strlist skipped_operations;
     char *message_key_columns;
     char *unavailable_value_placeholder;

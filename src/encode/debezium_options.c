@@ -74,6 +74,9 @@ const struct cdcd_option cdcd_debezium_options[] = {
      .doc = "Adds the headers __debezium.context.* (connector, task) to every data record. Off by "
             "default, other than Debezium's: they are the same in every record of a pipeline and "
             "cost a sixth of its bytes."},
+    {ROW("include.schema.changes", CDCD_OPT_BOOL, include_schema_changes, "true"),
+     .doc = "Statements that change tables go to the topic PREFIX, with the tables as they are "
+            "after it (MySQL, MariaDB)."},
     {ROW("event.processing.failure.handling.mode", CDCD_OPT_ENUM, failure_mode, "fail"),
      .values = failure_modes,
      .doc = "What becomes of an event that has no form under these options: fail stops the "

@@ -336,13 +336,13 @@ void dbz_schema_envelope(struct cdcd_encoder *e, struct cdcd_writer *w, const st
 /* "io.debezium.connector.postgresql." of "io.debezium.connector.postgresql.Source" */
 static size_t connector_prefix(const struct cdcd_encoder *e)
 {
-    const char *dot = strrchr(e->env.source->source_schema_name, '.');
-    return dot ? (size_t)(dot + 1 - e->env.source->source_schema_name) : 0;
+    const char *dot = strrchr(e->source_schema_name, '.');
+    return dot ? (size_t)(dot + 1 - e->source_schema_name) : 0;
 }
 
 void dbz_schema_message(struct cdcd_encoder *e, struct cdcd_writer *w)
 {
-    const char *connector = e->env.source->source_schema_name;
+    const char *connector = e->source_schema_name;
     size_t n = connector_prefix(e);
     struct field fields[] = {
         {"string", true, "prefix"},
@@ -373,8 +373,7 @@ void dbz_schema_fixed(struct cdcd_encoder *e, struct cdcd_writer *w, enum dbz_fi
     switch (which) {
     case DBZ_MESSAGE_KEY:
         PUT_FIELDS(w, key);
-        close_struct(w, false, e->env.source->source_schema_name, connector_prefix(e), "MessageKey",
-                     NULL);
+        close_struct(w, false, e->source_schema_name, connector_prefix(e), "MessageKey", NULL);
         break;
     case DBZ_TX_KEY:
         PUT_FIELDS(w, key);

@@ -221,7 +221,7 @@ static void source_init(struct cdcd_encoder *e, struct cdcd_arena *a, struct dbz
     struct cdcd_writer w;
     cdcd_writer_begin(&w, a);
     cdcd_writer_lit(&w, ",\"source\":{\"version\":\"" CDCD_VERSION "\",\"connector\":");
-    cdcd_json_string(&w, e->env.source->connector, strlen(e->env.source->connector));
+    cdcd_json_string(&w, e->connector, strlen(e->connector));
     cdcd_writer_lit(&w, ",\"name\":");
     cdcd_json_string(&w, e->env.topic_prefix, strlen(e->env.topic_prefix));
     cdcd_writer_lit(&w, ",\"ts_ms\":");
@@ -259,7 +259,7 @@ static void headers_init(struct cdcd_encoder *e, struct dbz_table *t, const stru
                                            cdcd_slice_str(e->env.topic_prefix), false);
         t->headers[t->nheaders++] = header("__debezium.context.taskId", cdcd_slice_str("0"), true);
         t->headers[t->nheaders++] = header("__debezium.context.connectorName",
-                                           cdcd_slice_str(e->env.source->connector), false);
+                                           cdcd_slice_str(e->connector), false);
     }
     t->pos_header = t->nheaders;
     t->headers[t->nheaders++] = header("cdcd.pos", (struct cdcd_slice){NULL, 0}, false);

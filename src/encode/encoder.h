@@ -29,6 +29,11 @@ enum cdcd_rc cdcd_encoder_new(const struct cdcd_debezium_config *cfg,
 /* Frees the topics too: the sink must be closed before. NULL is fine. */
 void cdcd_encoder_free(struct cdcd_encoder *e);
 
+/* What the server that the source met is called (source_ops.names). Before the first event of a
+ * session, on the capture thread. Static strings. */
+void cdcd_encoder_name_source(struct cdcd_encoder *e, const char *connector,
+                              const char *source_schema_name);
+
 /* Encodes all events of the batch in order and adds up batch->bytes. A DATA error names table,
  * column, key and position; the records before it stay in the batch. */
 enum cdcd_rc cdcd_encoder_encode(struct cdcd_encoder *e, struct cdcd_batch *b,

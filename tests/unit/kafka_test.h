@@ -36,6 +36,7 @@ struct bench {
     size_t ntopics;
     struct cdcd_error err;
     struct cdcd_buf state;
+    struct cdcd_notes *notes;
     uint64_t seq, durable;
     unsigned made, given_back;
     size_t value_bytes; /* of ordinary records */
@@ -107,6 +108,7 @@ static inline void bench_free(struct bench *t)
     if (t->sink)
         bench_close(t);
     cdcd_buf_free(&t->state);
+    cdcd_notes_free(t->notes);
 }
 
 /* Loads; the number of the last record that the sink holds, or -1. */
@@ -114,7 +116,10 @@ static inline long bench_try_load(struct bench *t)
 {
     long n = 0;
     t->seq = t->durable = 0;
-    if (OPS->load(t->sink, &t->state, &t->err) != CDCD_OK)
+    if (!t->notes)
+        t->notes = cdcd_notes_new();
+    cdcd_notes_clear(t->notes);
+    if (OPS->load(t->sink, &t->state, t->notes, &t->err) != CDCD_OK)
         return -1;
     assert_int_equal(t->made, t->given_back);
     if (t->state.len)

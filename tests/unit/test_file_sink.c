@@ -36,6 +36,7 @@ struct bench {
     struct cdcd_topic topics[4];
     struct cdcd_error err;
     struct cdcd_buf state;
+    struct cdcd_notes *notes;
     uint64_t seq, durable;
     unsigned given_back;
 };
@@ -75,11 +76,16 @@ static void bench_open(struct bench *t)
 static enum cdcd_rc bench_load(struct bench *t)
 {
     t->seq = t->durable = 0;
-    return OPS->load(t->sink, &t->state, &t->err);
+    if (!t->notes)
+        t->notes = cdcd_notes_new();
+    cdcd_notes_clear(t->notes);
+    return OPS->load(t->sink, &t->state, t->notes, &t->err);
 }
 
 static void bench_close(struct bench *t)
 {
+    cdcd_notes_free(t->notes);
+    t->notes = NULL;
     OPS->close(t->sink);
     t->sink = NULL;
 }

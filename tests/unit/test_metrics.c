@@ -293,8 +293,10 @@ static void snk_close(struct cdcd_sink *s)
     (void)s;
 }
 
-static enum cdcd_rc snk_load(struct cdcd_sink *s, struct cdcd_buf *state, struct cdcd_error *err)
+static enum cdcd_rc snk_load(struct cdcd_sink *s, struct cdcd_buf *state, struct cdcd_notes *notes,
+                             struct cdcd_error *err)
 {
+    (void)notes;
     (void)s, (void)err;
     cdcd_buf_adds(state, "{\"v\":1,\"position\":{\"p\":0}}");
     return CDCD_OK;

@@ -400,8 +400,10 @@ static void snk_close(struct cdcd_sink *s)
     (void)s; /* looked at and freed by the test */
 }
 
-static enum cdcd_rc snk_load(struct cdcd_sink *s, struct cdcd_buf *state, struct cdcd_error *err)
+static enum cdcd_rc snk_load(struct cdcd_sink *s, struct cdcd_buf *state, struct cdcd_notes *notes,
+                             struct cdcd_error *err)
 {
+    (void)notes;
     (void)err;
     s->n = s->ncommitted;
     s->dirty = false;

@@ -10,6 +10,7 @@
 #define CDCD_BATCH_H
 
 #include "event.h"
+#include "notes.h"
 
 struct cdcd_topic; /* a sink's view of a topic: record.topic->sink is the sink's own */
 
@@ -55,6 +56,9 @@ struct cdcd_batch {
     /* Ends inside a transaction of the source: the rest comes soon, and a sink that has
      * transactions of its own should not end one here. */
     bool in_tx;
+    /* What the source wants remembered from here on; see notes.h. Needs a state in the same batch,
+     * so a position too, except in batches that the coordinator gives a state. */
+    struct cdcd_note *notes, *last_note;
 
     /* Snapshot batches: */
     bool snapshot;

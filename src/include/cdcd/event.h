@@ -6,6 +6,7 @@
 #ifndef CDCD_EVENT_H
 #define CDCD_EVENT_H
 
+#include "ddl.h"
 #include "schema.h"
 
 enum cdcd_cell_kind {
@@ -20,7 +21,9 @@ enum cdcd_cell_kind {
     CDCD_C_DECIMAL,   /* ptr,len: [-]digits[.digits], or "NaN", "Infinity", "-Infinity" */
     CDCD_C_TEXT,      /* ptr,len: UTF-8 */
     CDCD_C_BYTES,     /* ptr,len */
-    CDCD_C_DATE,      /* i: days since 1970-01-01, proleptic Gregorian; see inf */
+    CDCD_C_DATE,      /* i: days since 1970-01-01, proleptic Gregorian; see inf. Under a DATE or
+                         TIMESTAMP column a TEXT cell is a value that is no date, in the source's
+                         own text ("0000-00-00", "2024-02-30 01:02:03") */
     CDCD_C_TIME,      /* i: microseconds since midnight, 24:00:00 is 86400000000; may be negative
                          or longer than a day (MySQL) */
     CDCD_C_TIMESTAMP, /* i: seconds since 1970-01-01T00:00:00Z; len: nanoseconds 0..999999999 */
@@ -105,7 +108,7 @@ enum cdcd_op {
     CDCD_OP_TX_BEGIN,  /* transaction metadata topic; schema NULL */
     CDCD_OP_TX_END,    /* the same; `collections` set */
     CDCD_OP_HEARTBEAT, /* heartbeat topic; schema NULL */
-    CDCD_OP_DDL,
+    CDCD_OP_DDL,       /* schema change topic; `ddl` set, schema NULL */
 };
 
 /* source.snapshot of a READ event; set by the coordinator, NONE in the stream. */
@@ -151,6 +154,7 @@ struct cdcd_event {
     uint64_t total_order, data_collection_order;
     const struct cdcd_tx_collection *collections; /* TX_END */
     uint32_t ncollections;
+    const struct cdcd_ddl *ddl; /* DDL */
 };
 
 /* Same kind and same value, byte for byte: 1.1 and 1.10 differ. */

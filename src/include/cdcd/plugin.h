@@ -18,7 +18,7 @@
 #include "batch.h"
 #include "option.h"
 
-#define CDCD_PLUGIN_ABI 1
+#define CDCD_PLUGIN_ABI 2
 
 #ifdef CDCD_STATIC_PLUGINS
 #define CDCD_PLUGIN_SYMBOL(name) cdcd_plugin_##name
@@ -51,6 +51,9 @@ struct cdcd_source_env {
     int workers;      /* snapshot workers */
     bool ephemeral;   /* tail: everything made on the server goes with the connection */
     bool when_needed; /* the source may answer "position lost" with a new snapshot */
+    bool want_ddl;    /* append DDL events (include.schema.changes) */
+    /* What the sink holds of the source's notes (notes.h), as of the start of the session. */
+    const struct cdcd_notes *notes;
     /* True once the process was asked to end: give up long waits with RETRY. May be NULL. Any
      * thread. */
     bool (*stopping)(void *ctx);
@@ -167,6 +170,15 @@ struct cdcd_source_ops {
 
     /* Human-readable form of a position, for logs and status; any thread. */
     void (*describe)(struct cdcd_slice position, struct cdcd_buf *out);
+
+    /* Optional: what `connector` and `source_schema_name` are for the server that open() met, where
+     * one source serves several systems. Static strings. Called once after open. */
+    void (*names)(const struct cdcd_source *s, const char **connector,
+                  const char **source_schema_name);
+    /* Optional: notes that must be durable with the first position (before the first row of a
+     * snapshot, before the stream of no_data): called after snapshot_begin and snapshot_tables, or
+     * after resume with no position. */
+    void (*notes)(struct cdcd_source *s, struct cdcd_batch *b);
 };
 
 /* ---- sink ---- */
@@ -194,13 +206,15 @@ struct cdcd_sink_ops {
                           struct cdcd_report *report, struct cdcd_error *err);
     /* Begins a session: undoes what an earlier one left unfinished, fences an older instance,
      * gives back all batches still held, and reads the state that the sink durably holds for
-     * this pipeline (empty buf: none). Sequence numbers start at 1 again. */
-    enum cdcd_rc (*load)(struct cdcd_sink *s, struct cdcd_buf *state, struct cdcd_error *err);
+     * this pipeline (empty buf: none) and the notes of its source (`notes` is empty at first).
+     * Sequence numbers start at 1 again. */
+    enum cdcd_rc (*load)(struct cdcd_sink *s, struct cdcd_buf *state, struct cdcd_notes *notes,
+                         struct cdcd_error *err);
     /* Topics that will be written, so that they can be made in one go. Optional, may be called
      * again with more. */
     enum cdcd_rc (*prepare)(struct cdcd_sink *s, struct cdcd_topic *const *topics, size_t n,
                             struct cdcd_error *err);
-    /* Takes the batch, also on error. */
+    /* Takes the batch, also on error. Its notes become durable with its state. */
     enum cdcd_rc (*write)(struct cdcd_sink *s, struct cdcd_batch *b, struct cdcd_error *err);
     /* Serves delivery reports and commits. more: other batches wait to be written, so a commit
      * may be put off to make it larger; !more: commit what there is now. flush: commit
