@@ -19,7 +19,7 @@ static void sorted_and_replaced(void **state)
     (void)state;
     struct cdcd_notes *n = cdcd_notes_new();
     for (int i = 99; i >= 0; i--) {
-        char key[8];
+        char key[16];
         snprintf(key, sizeof key, "k%02d", i);
         cdcd_notes_set(n, s(key), s("old"));
         cdcd_notes_set(n, s(key), s(key + 1));
@@ -28,7 +28,7 @@ static void sorted_and_replaced(void **state)
     assert_true(cdcd_slice_eq(cdcd_notes_get(n, s("k42")), s("42")));
     for (size_t i = 0; i < 100; i++) {
         struct cdcd_slice key, value;
-        char want[8];
+        char want[16];
         snprintf(want, sizeof want, "k%02zu", i);
         cdcd_notes_at(n, i, &key, &value);
         assert_true(cdcd_slice_eq(key, s(want)));

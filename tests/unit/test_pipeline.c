@@ -115,7 +115,7 @@ static void add_position(struct cdcd_buf *out, int64_t p)
 
 static struct cdcd_schema *make_schema(int t)
 {
-    char name[8];
+    char name[16];
     snprintf(name, sizeof name, "t%d", t);
     struct cdcd_schema *s = cdcd_schema_new("db", "s", name, 2);
     static const char *const names[] = {"k", "v"};
