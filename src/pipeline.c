@@ -279,11 +279,15 @@ static void log_position(struct cdcd_pipeline *p, const char *what, struct cdcd_
     cdcd_buf_free(&text);
 }
 
+static bool is_loss(const struct cdcd_pipeline *p, const struct cdcd_error *err)
+{
+    return err->class == CDCD_ERR_LOSS && p->config->snapshot_mode == CDCD_SNAPSHOT_WHEN_NEEDED;
+}
+
 /* A lost position in when_needed mode: what is stored is of no use any more. */
 static bool starts_over(struct cdcd_pipeline *p, struct cdcd_state *state, struct cdcd_error *err)
 {
-    if (err->class != CDCD_ERR_LOSS || !state->position ||
-        p->config->snapshot_mode != CDCD_SNAPSHOT_WHEN_NEEDED)
+    if (!is_loss(p, err) || !state->position)
         return false;
     cdcd_warn("pipeline",
               "%s. snapshot.mode is when_needed: taking a new snapshot. Rows that were deleted in "
@@ -359,6 +363,11 @@ static enum cdcd_rc capture(struct cdcd_pipeline *p, struct cdcd_state *state,
         cdcd_encoder_name_source(p->encoder, connector, schema);
     }
     enum plan plan = decide(p, state);
+    if (p->start_over) {
+        cdcd_state_free(state);
+        plan = PLAN_SNAPSHOT;
+        p->start_over = false;
+    }
     if (plan == PLAN_NOTHING) {
         cdcd_info("pipeline", "the snapshot is already complete: nothing to do in "
                               "snapshot.mode initial_only");
@@ -373,7 +382,9 @@ static enum cdcd_rc capture(struct cdcd_pipeline *p, struct cdcd_state *state,
         return rc;
     p->ran_before = true;
     cdcd_pipeline_phase(p, CDCD_PHASE_STREAM);
-    return cdcd_pipeline_stream(p, NULL, NULL, err);
+    rc = cdcd_pipeline_stream(p, NULL, NULL, err);
+    p->start_over = rc == CDCD_ERROR && is_loss(p, err);
+    return rc;
 }
 
 /* Takes all batches that are still in the full queue back to the free one. */
@@ -488,7 +499,8 @@ enum cdcd_rc cdcd_pipeline_run(struct cdcd_pipeline *p, struct cdcd_error *err)
             delay = first_delay(p);
             retries = 0;
         }
-        bool again = may_retry(p, err, retries);
+        /* What was read before the loss is drained: a new session takes the snapshot. */
+        bool again = may_retry(p, err, retries) || p->start_over;
         note_error(p, err, again);
         if (!again)
             break;

@@ -31,6 +31,7 @@ struct cdcd_pipeline {
 
     /* capture thread */
     bool ran_before; /* a session has done its snapshot decision: "always" means once */
+    bool start_over; /* the stream met a loss, and snapshot.mode is when_needed */
     char *last_acked;
     int64_t next_idle, next_heartbeat;
     struct cdcd_pos last_pos; /* of the last event pushed; heartbeats are put behind it */

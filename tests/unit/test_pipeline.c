@@ -39,6 +39,7 @@ static struct model {
     int limit;
     unsigned seed;
     int fail_one_in; /* 0: never */
+    int64_t lose_at; /* the log is gone from here on, once; 0: never */
     int64_t first_view;
     _Atomic int64_t durable_p; /* newest committed position */
     /* Positions carry the time when they were made. The source forgets what lies before one that
@@ -205,6 +206,10 @@ static enum cdcd_rc src_read(struct cdcd_source *s, struct cdcd_batch *b, int64_
     }
     if (M.fail_one_in && rnd(M.fail_one_in) == 0)
         return cdcd_error_set(err, CDCD_ERR_RETRY, "the source is gone");
+    if (M.lose_at && s->next >= M.lose_at) {
+        M.lose_at = 0;
+        return cdcd_error_set(err, CDCD_ERR_LOSS, "the log is gone");
+    }
     if (n > 0 || s->next == s->barrier) {
         struct cdcd_buf text;
         cdcd_buf_init(&text, 0);
@@ -644,6 +649,30 @@ static void no_data_has_only_changes(void **state)
     free_sink();
 }
 
+/* when_needed: a loss in the middle of the stream becomes a new snapshot, without a restart. */
+static void loss_becomes_a_snapshot(void **state)
+{
+    (void)state;
+    begin_model(3);
+    M.lose_at = 600;
+    run_pipeline(3, 1500, 0, CDCD_SNAPSHOT_WHEN_NEEDED, false);
+    struct cdcd_sink *s = the_sink;
+    int reads[KEYS] = {0}, twice = 0;
+    int64_t newest[KEYS];
+    for (int k = 0; k < KEYS; k++)
+        newest[k] = -1;
+    for (size_t i = 0; i < s->ncommitted; i++) {
+        twice += s->rows[i].op == 'r' && reads[s->rows[i].key]++ == 1;
+        newest[s->rows[i].key] = s->rows[i].value;
+    }
+    assert_true(twice > KEYS / 2);
+    for (int k = 0; k < KEYS; k++) {
+        if (row_at(k, M.n) >= 0)
+            assert_int_equal(newest[k], row_at(k, M.n));
+    }
+    free_sink();
+}
+
 static void snapshot_command_ends(void **state)
 {
     (void)state;
@@ -661,9 +690,8 @@ static void snapshot_command_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_errors),
-        cmocka_unit_test(errors_at_random_moments),
-        cmocka_unit_test(no_data_has_only_changes),
+        cmocka_unit_test(without_errors),           cmocka_unit_test(errors_at_random_moments),
+        cmocka_unit_test(no_data_has_only_changes), cmocka_unit_test(loss_becomes_a_snapshot),
         cmocka_unit_test(snapshot_command_ends),
     };
     cdcd_log_setup(CDCD_LOG_ERROR, false, "");
