@@ -3,7 +3,7 @@
  *
  *   line.c     one record -> one line of JSON; knows nothing of files
  *   pretty.c   one record -> one line for people
- *   record.c   the record: what is durable, an append-only log of lengths and states
+ *   record.c   the record: what is durable, an append-only log of lengths, notes and states
  *   output.c   the files of a folder: names, open descriptors, buffers, syncing
  *   sink.c     options, sessions, commits, check
  */
@@ -41,6 +41,8 @@ struct file_record_reader {
     void *ctx;
     void (*file)(void *ctx, const char *name, off_t length);
     void (*state)(void *ctx, struct cdcd_slice state);
+    /* value.ptr NULL: the key is forgotten. */
+    void (*note)(void *ctx, struct cdcd_slice key, struct cdcd_slice value);
 };
 
 void file_record_init(struct file_record *r, int dirfd, const char *path, const char *pipeline,
@@ -53,6 +55,8 @@ enum cdcd_rc file_record_load(struct file_record *r, const struct file_record_re
 /* A frame is begun, filled and appended; append makes it durable. */
 void file_record_begin(struct file_record *r);
 void file_record_add_file(struct file_record *r, const char *name, off_t length);
+/* Before the state. value.ptr NULL: the key is forgotten. */
+void file_record_add_note(struct file_record *r, struct cdcd_slice key, struct cdcd_slice value);
 void file_record_add_state(struct file_record *r, struct cdcd_slice state);
 enum cdcd_rc file_record_append(struct file_record *r, struct cdcd_error *err);
 /* The frame being built says everything: it replaces the whole log, atomically. */

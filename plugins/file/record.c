@@ -4,7 +4,9 @@
  * same with one topic and with thousands.
  *
  *   frame:    "cdcd1 CRC LENGTH\n" payload "\n"      CRC-32C of the payload in 8 hex digits
- *   payload:  lines "file LENGTH NAME\n", then at most once "state LENGTH\n" and the state's bytes
+ *   payload:  lines "file LENGTH NAME\n", the source's notes, each "note KEYLENGTH LENGTH\n" with
+ *             the bytes of key and value and "\n", or "forget KEYLENGTH\n" with the key and "\n",
+ *             then at most once "state LENGTH\n" and the state's bytes
  *
  * A frame that is cut off at the end is a commit that never happened. Anything else that does
  * not read is damage, and damage is never repaired by guessing. Now and then the log is replaced
@@ -96,12 +98,53 @@ static bool read_file_line(const char **p, const char *end, const struct file_re
     return true;
 }
 
+/* n bytes and a newline. */
+static bool read_bytes(const char **p, const char *end, uint64_t n, struct cdcd_slice *out)
+{
+    if (n >= (uint64_t)(end - *p) || (*p)[n] != '\n')
+        return false;
+    *out = (struct cdcd_slice){*p, (size_t)n};
+    *p += n + 1;
+    return true;
+}
+
+static bool read_note(const char **p, const char *end, const struct file_record_reader *to)
+{
+    uint64_t nkey, nvalue;
+    struct cdcd_slice both;
+    *p += strlen("note ");
+    if (!read_number(p, end, ' ', &nkey) || !read_number(p, end, '\n', &nvalue) || !nkey ||
+        nkey > (uint64_t)(end - *p) || nvalue > (uint64_t)(end - *p) ||
+        !read_bytes(p, end, nkey + nvalue, &both))
+        return false;
+    to->note(to->ctx, (struct cdcd_slice){both.ptr, (size_t)nkey},
+             (struct cdcd_slice){both.ptr + nkey, (size_t)nvalue});
+    return true;
+}
+
+static bool read_forget(const char **p, const char *end, const struct file_record_reader *to)
+{
+    uint64_t nkey;
+    struct cdcd_slice key;
+    *p += strlen("forget ");
+    if (!read_number(p, end, '\n', &nkey) || !nkey || !read_bytes(p, end, nkey, &key))
+        return false;
+    to->note(to->ctx, key, (struct cdcd_slice){NULL, 0});
+    return true;
+}
+
 static bool read_payload(const char *p, const char *end, const struct file_record_reader *to)
 {
     while (p < end) {
         uint64_t length;
         if (starts(p, end, "file ")) {
             if (!read_file_line(&p, end, to))
+                return false;
+        } else if (starts(p, end, "note ")) {
+            if (!read_note(&p, end, to))
+                return false;
+        } else if (starts(p, end, "forget ")) {
+            if (!read_forget(&p, end, to))
                 return false;
         } else if (starts(p, end, "state ")) {
             p += strlen("state ");
@@ -236,6 +279,17 @@ void file_record_begin(struct file_record *r)
 void file_record_add_file(struct file_record *r, const char *name, off_t length)
 {
     cdcd_buf_addf(&r->frame, "file %" PRId64 " %s\n", (int64_t)length, name);
+}
+
+void file_record_add_note(struct file_record *r, struct cdcd_slice key, struct cdcd_slice value)
+{
+    if (value.ptr)
+        cdcd_buf_addf(&r->frame, "note %zu %zu\n", key.len, value.len);
+    else
+        cdcd_buf_addf(&r->frame, "forget %zu\n", key.len);
+    cdcd_buf_add(&r->frame, key.ptr, key.len);
+    cdcd_buf_add(&r->frame, value.ptr ? value.ptr : "", value.len);
+    cdcd_buf_add(&r->frame, "\n", 1);
 }
 
 void file_record_add_state(struct file_record *r, struct cdcd_slice state)

@@ -2,9 +2,9 @@
  * The file sink: JSON lines on standard output, or a folder with one file a topic.
  *
  * A folder is exactly once. Lines are appended to the data files; a commit syncs them, then
- * appends their lengths and the source position to the record (record.c) and syncs that. At
- * load every file is cut back to its recorded length, so what a killed process wrote after its
- * last commit is written again by the next. A file's name enters the record before the file is
+ * appends their lengths, the source's notes and its position to the record (record.c) and syncs
+ * that. At load every file is cut back to its recorded length, so what a killed process wrote after
+ * its last commit is written again by the next. A file's name enters the record before the file is
  * made: a file that the record does not know is not ours and is never touched.
  *
  * All calls come from one thread; batches are given back as soon as their lines are made.
@@ -13,6 +13,7 @@
 
 #include <cdcd/version.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -48,13 +49,15 @@ struct cdcd_sink {
     struct file_outputs outputs;
     struct cdcd_topic **topics; /* those whose `sink` points to one of the outputs */
     size_t ntopics, topics_cap;
-    struct cdcd_buf lines; /* standard output: lines not written yet */
-    struct cdcd_buf state; /* newest state that was written */
-    bool new_state;        /* it is not in the record yet */
-    off_t live;            /* size of the record when it was last replaced */
-    uint64_t seq, durable; /* last one written, last one reported durable */
-    int64_t dirty_since;   /* when the first byte after the last commit came; 0: nothing */
-    bool broken;           /* an error was returned: nothing but load helps */
+    struct cdcd_buf lines;        /* standard output: lines not written yet */
+    struct cdcd_buf state;        /* newest state that was written */
+    bool new_state;               /* it is not in the record yet */
+    struct cdcd_notes *notes;     /* the source's, as written */
+    struct cdcd_notes *new_notes; /* keys of those that the record does not have yet */
+    off_t live;                   /* size of the record when it was last replaced */
+    uint64_t seq, durable;        /* last one written, last one reported durable */
+    int64_t dirty_since;          /* when the first byte after the last commit came; 0: nothing */
+    bool broken;                  /* an error was returned: nothing but load helps */
 };
 
 static const struct cdcd_option file_options[] = {
@@ -151,6 +154,8 @@ static void file_close(struct cdcd_sink *s)
         file_record_free(&s->record);
     cdcd_buf_free(&s->lines);
     cdcd_buf_free(&s->state);
+    cdcd_notes_free(s->notes);
+    cdcd_notes_free(s->new_notes);
     if (s->lockfd >= 0)
         close(s->lockfd);
     if (s->dirfd >= 0)
@@ -166,6 +171,8 @@ static enum cdcd_rc file_open(struct cdcd_sink **out, const void *config,
     s->env = env;
     s->dirfd = s->lockfd = -1;
     s->broken = true;
+    s->notes = cdcd_notes_new();
+    s->new_notes = cdcd_notes_new();
     s->to_stdout = file_forgetful(config);
     s->colour = s->to_stdout && isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
     /* A reader that goes away is an error of write(2), not the end of the process. */
@@ -208,6 +215,39 @@ static void load_state(void *ctx, struct cdcd_slice state)
     cdcd_buf_add(&s->state, state.ptr, state.len);
 }
 
+static void load_note(void *ctx, struct cdcd_slice key, struct cdcd_slice value)
+{
+    struct cdcd_sink *s = ctx;
+    cdcd_notes_set(s->notes, key, value);
+}
+
+static void notes_copy(const struct cdcd_notes *from, struct cdcd_notes *to)
+{
+    struct cdcd_slice key, value;
+    for (size_t i = 0; i < cdcd_notes_count(from); i++) {
+        cdcd_notes_at(from, i, &key, &value);
+        cdcd_notes_set(to, key, value);
+    }
+}
+
+static void add_new_notes(struct cdcd_sink *s)
+{
+    struct cdcd_slice key, value;
+    for (size_t i = 0; i < cdcd_notes_count(s->new_notes); i++) {
+        cdcd_notes_at(s->new_notes, i, &key, &value);
+        file_record_add_note(&s->record, key, cdcd_notes_get(s->notes, key));
+    }
+}
+
+static void add_all_notes(struct cdcd_sink *s)
+{
+    struct cdcd_slice key, value;
+    for (size_t i = 0; i < cdcd_notes_count(s->notes); i++) {
+        cdcd_notes_at(s->notes, i, &key, &value);
+        file_record_add_note(&s->record, key, value);
+    }
+}
+
 /* Replaces the log by one frame with everything that is durable. */
 static enum cdcd_rc record_compact(struct cdcd_sink *s, struct cdcd_error *err)
 {
@@ -215,6 +255,7 @@ static enum cdcd_rc record_compact(struct cdcd_sink *s, struct cdcd_error *err)
     for (struct file_output *f = s->outputs.all; f; f = f->next)
         if (f->recorded)
             file_record_add_file(&s->record, f->name, f->written);
+    add_all_notes(s);
     if (s->state.len)
         file_record_add_state(&s->record, cdcd_buf_slice(&s->state));
     if (file_record_replace(&s->record, err) != CDCD_OK)
@@ -231,6 +272,7 @@ static enum cdcd_rc record_append(struct cdcd_sink *s, struct cdcd_error *err)
     for (struct file_output *f = s->outputs.dirty; f; f = f->next_dirty)
         if (f->written != f->committed)
             file_record_add_file(&s->record, f->name, f->written);
+    add_new_notes(s);
     if (s->new_state)
         file_record_add_state(&s->record, cdcd_buf_slice(&s->state));
     return file_record_append(&s->record, err);
@@ -239,22 +281,24 @@ static enum cdcd_rc record_append(struct cdcd_sink *s, struct cdcd_error *err)
 static enum cdcd_rc file_load(struct cdcd_sink *s, struct cdcd_buf *state, struct cdcd_notes *notes,
                               struct cdcd_error *err)
 {
-    (void)notes;
     cdcd_buf_clear(state);
     cdcd_buf_clear(&s->lines);
     cdcd_buf_clear(&s->state);
     s->seq = s->durable = 0;
     s->dirty_since = 0;
     s->new_state = false;
+    cdcd_notes_clear(s->notes);
+    cdcd_notes_clear(s->new_notes);
     s->broken = true;
     if (!s->to_stdout) {
-        const struct file_record_reader reader = {s, load_file, load_state};
+        const struct file_record_reader reader = {s, load_file, load_state, load_note};
         file_outputs_reset(&s->outputs);
         if (file_record_load(&s->record, &reader, true, err) != CDCD_OK ||
             file_outputs_truncate(&s->outputs, err) != CDCD_OK)
             return CDCD_ERROR;
         s->live = s->record.size;
         cdcd_buf_add(state, s->state.ptr, s->state.len);
+        notes_copy(s->notes, notes);
     }
     s->broken = false;
     return CDCD_OK;
@@ -384,8 +428,18 @@ static enum cdcd_rc session_lost(struct cdcd_error *err)
     return cdcd_error_set(err, CDCD_ERR_RETRY, "the file sink has failed and was not begun anew");
 }
 
+/* They go into the record with the state of their batch. */
+static void take_notes(struct cdcd_sink *s, const struct cdcd_batch *b)
+{
+    for (const struct cdcd_note *n = b->notes; n; n = n->next) {
+        cdcd_notes_set(s->notes, n->key, n->value);
+        cdcd_notes_set(s->new_notes, n->key, cdcd_slice_str(""));
+    }
+}
+
 static enum cdcd_rc file_write(struct cdcd_sink *s, struct cdcd_batch *b, struct cdcd_error *err)
 {
+    assert(b->state.ptr || !b->notes);
     enum cdcd_rc rc = s->broken      ? session_lost(err)
                       : s->to_stdout ? write_lines(s, b, err)
                                      : write_files(s, b, err);
@@ -395,6 +449,7 @@ static enum cdcd_rc file_write(struct cdcd_sink *s, struct cdcd_batch *b, struct
             cdcd_buf_clear(&s->state);
             cdcd_buf_add(&s->state, b->state.ptr, b->state.len);
             s->new_state = true;
+            take_notes(s, b);
         }
         if (!s->dirty_since)
             s->dirty_since = cdcd_now_ms();
@@ -417,6 +472,7 @@ static enum cdcd_rc commit(struct cdcd_sink *s, struct cdcd_error *err)
             return CDCD_ERROR;
         file_outputs_committed(&s->outputs);
         s->new_state = false;
+        cdcd_notes_clear(s->new_notes);
     }
     s->dirty_since = 0;
     if (s->seq != s->durable) {
@@ -454,6 +510,11 @@ static void check_state(void *ctx, struct cdcd_slice state)
     *(size_t *)ctx = state.len;
 }
 
+static void check_note(void *ctx, struct cdcd_slice key, struct cdcd_slice value)
+{
+    (void)ctx, (void)key, (void)value;
+}
+
 static void check_space(int dirfd, struct cdcd_report *report)
 {
     struct statvfs v;
@@ -473,7 +534,7 @@ static void check_record(const char *path, const struct cdcd_sink_env *env, int 
     struct file_record record;
     size_t state = 0;
     int lock = -1;
-    const struct file_record_reader reader = {&state, check_file, check_state};
+    const struct file_record_reader reader = {&state, check_file, check_state, check_note};
     file_record_init(&record, dirfd, path, env->pipeline, false);
     if (lock_folder(dirfd, path, env->pipeline, false, &lock, &err) != CDCD_OK)
         report->add(report->ctx, CDCD_CHECK_WARN, "sink.file lock", err.text, NULL);

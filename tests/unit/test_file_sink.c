@@ -512,6 +512,188 @@ static void record_is_compacted(void **state)
     free(path);
 }
 
+/* ---- notes ---- */
+
+/* Commit k (from 1) sets "always" and a key of its own, with bytes that look like the record's,
+ * forgets the key of the commit before the last, and has an empty value now and then. */
+static void put_notes(struct cdcd_batch *b, int k)
+{
+    char key[32], value[64];
+    int n = snprintf(value, sizeof value, "%d\nstate 5\nnote 1 1\n%c", k, k % 2 ? '\n' : 0);
+    snprintf(key, sizeof key, "[\"db\",\"t %d\"]", k);
+    cdcd_batch_note(b, cdcd_slice_str("always"), (struct cdcd_slice){value, (size_t)n});
+    cdcd_batch_note(b, cdcd_slice_str(key), (struct cdcd_slice){value, k % 3 ? (size_t)n : 0});
+    snprintf(key, sizeof key, "[\"db\",\"t %d\"]", k - 2);
+    cdcd_batch_note(b, cdcd_slice_str(key), (struct cdcd_slice){NULL, 0});
+}
+
+static void assert_notes(const struct cdcd_notes *is, int commits)
+{
+    struct cdcd_notes *want = cdcd_notes_new();
+    struct cdcd_batch *b = cdcd_batch_new();
+    for (int k = 1; k <= commits; k++)
+        put_notes(b, k);
+    for (const struct cdcd_note *n = b->notes; n; n = n->next)
+        cdcd_notes_set(want, n->key, n->value);
+    cdcd_batch_free(b);
+    assert_int_equal(cdcd_notes_count(is), cdcd_notes_count(want));
+    for (size_t i = 0; i < cdcd_notes_count(want); i++) {
+        struct cdcd_slice key, value, is_key, is_value;
+        cdcd_notes_at(want, i, &key, &value);
+        cdcd_notes_at(is, i, &is_key, &is_value);
+        assert_true(cdcd_slice_eq(key, is_key));
+        assert_true(cdcd_slice_eq(value, is_value));
+        assert_non_null(is_value.ptr);
+    }
+    cdcd_notes_free(want);
+}
+
+static enum cdcd_rc put_noted(struct bench *t, int k)
+{
+    char state[32];
+    snprintf(state, sizeof state, "{\"n\":%d}", k);
+    struct cdcd_batch *b = batch(t, state);
+    record(b, &t->topics[0], k);
+    put_notes(b, k);
+    return OPS->write(t->sink, b, &t->err);
+}
+
+/* Whatever is left of the log: the notes are those of the state. */
+static void notes_go_with_the_state(void **state)
+{
+    struct bench *t = *state;
+    const int commits = 5;
+    assert_int_equal(bench_load(t), CDCD_OK);
+    assert_notes(t->notes, 0);
+    for (int k = 1; k <= commits; k++) {
+        assert_int_equal(put_noted(t, k), CDCD_OK);
+        assert_int_equal(commit(t), CDCD_OK);
+    }
+    assert_int_equal(put_noted(t, commits + 1), CDCD_OK); /* and dies before the commit */
+    bench_close(t);
+    struct cdcd_buf log = slurp(t, ".cdcd-p.state"), data = slurp(t, "a.one.jsonl");
+    int last = 0;
+    for (size_t cut = 0; cut <= log.len; cut++) {
+        int n = 0;
+        spit(t, ".cdcd-p.state", log.ptr, cut);
+        spit(t, "a.one.jsonl", data.ptr, data.len);
+        bench_open(t);
+        assert_int_equal(bench_load(t), CDCD_OK);
+        if (t->state.len)
+            assert_int_equal(sscanf(cdcd_buf_cstr(&t->state), "{\"n\":%d}", &n), 1);
+        assert_true(n == last || n == last + 1);
+        assert_notes(t->notes, n);
+        last = n;
+        bench_close(t);
+    }
+    assert_int_equal(last, commits);
+    cdcd_buf_free(&log);
+    cdcd_buf_free(&data);
+    bench_open(t);
+}
+
+static void notes_stay_when_compacted(void **state)
+{
+    struct bench *t = *state;
+    size_t size = 3 << 20;
+    char *large = cdcd_xcalloc(1, size);
+    off_t before = 0, most = 0;
+    memset(large, 'x', size);
+    assert_int_equal(bench_load(t), CDCD_OK);
+    for (int k = 1; k <= 12; k++) {
+        char text[32];
+        snprintf(text, sizeof text, "{\"n\":%d}", k);
+        struct cdcd_batch *b = batch(t, text);
+        put_notes(b, k);
+        if (k % 2)
+            cdcd_batch_note(b, cdcd_slice_str("large"), (struct cdcd_slice){large, size});
+        cdcd_batch_note(b, cdcd_slice_str("large"), (struct cdcd_slice){NULL, 0});
+        assert_int_equal(OPS->write(t->sink, b, &t->err), CDCD_OK);
+        b = batch(t, text);
+        cdcd_batch_note(b, cdcd_slice_str("z"), (struct cdcd_slice){large, size / 3});
+        assert_int_equal(OPS->write(t->sink, b, &t->err), CDCD_OK);
+        assert_int_equal(commit(t), CDCD_OK);
+        struct cdcd_buf log = slurp(t, ".cdcd-p.state");
+        before = (off_t)log.len;
+        most = before > most ? before : most;
+        cdcd_buf_free(&log);
+    }
+    assert_true(before < most); /* it was replaced */
+    bench_close(t);
+    bench_open(t);
+    assert_int_equal(bench_load(t), CDCD_OK);
+    assert_string_equal(cdcd_buf_cstr(&t->state), "{\"n\":12}");
+    assert_int_equal(cdcd_notes_get(t->notes, cdcd_slice_str("z")).len, size / 3);
+    cdcd_notes_set(t->notes, cdcd_slice_str("z"), (struct cdcd_slice){NULL, 0});
+    assert_notes(t->notes, 12);
+    free(large);
+}
+
+/* A session that begins anew in the same process forgets what was not committed. */
+static void notes_of_a_lost_session(void **state)
+{
+    struct bench *t = *state;
+    assert_int_equal(bench_load(t), CDCD_OK);
+    assert_int_equal(put_noted(t, 1), CDCD_OK);
+    assert_int_equal(commit(t), CDCD_OK);
+    assert_int_equal(put_noted(t, 2), CDCD_OK);
+    assert_int_equal(bench_load(t), CDCD_OK);
+    assert_notes(t->notes, 1);
+    assert_int_equal(put(t, 0, 5), CDCD_OK); /* a state without notes keeps those that are there */
+    assert_int_equal(commit(t), CDCD_OK);
+    assert_int_equal(bench_load(t), CDCD_OK);
+    assert_notes(t->notes, 1);
+}
+
+static void put_frame(struct cdcd_buf *to, const char *payload)
+{
+    uint32_t crc = ~0u; /* CRC-32C, bit by bit */
+    for (const char *p = payload; *p; p++) {
+        crc ^= (uint8_t)*p;
+        for (int k = 0; k < 8; k++)
+            crc = crc & 1 ? crc >> 1 ^ 0x82f63b78u : crc >> 1;
+    }
+    cdcd_buf_addf(to, "cdcd1 %08x %zu\n%s\n", (unsigned)~crc, strlen(payload), payload);
+}
+
+static void damaged_notes(void **state)
+{
+    static const struct {
+        const char *payload;
+        bool good;
+    } cases[] = {
+        {"state 3\n{a}", true},
+        {"note 1 1\nab\nstate 3\n{a}", true},
+        {"note 1 0\na\n", true},
+        {"forget 3\nabc\n", true},
+        {"note 0 1\nb\n", false},
+        {"note 1\nab\n", false},
+        {"note 1 2\nab\n", false},
+        {"note 1 1\nabc\n", false},
+        {"note 1 9223372036854775800\nab\n", false},
+        {"note 9223372036854775800 9223372036854775800\nab\n", false},
+        {"note 1 1\nab", false},
+        {"forget 0\n\n", false},
+        {"forget 4\nabc\n", false},
+        {"forgets 3\nabc\n", false},
+        {"state 3\n{a}note 1 1\nab\n", false},
+    };
+    struct bench *t = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cdcd_buf log;
+        cdcd_buf_init(&log, 0);
+        put_frame(&log, cases[i].payload);
+        bench_close(t);
+        spit(t, ".cdcd-p.state", log.ptr, log.len);
+        bench_open(t);
+        if (bench_load(t) != (cases[i].good ? CDCD_OK : CDCD_ERROR))
+            fail_msg("case %zu", i);
+        if (!cases[i].good)
+            assert_int_equal(t->err.class, CDCD_ERR_LOSS);
+        cdcd_buf_free(&log);
+    }
+}
+
 static int stdout_setup(void **state)
 {
     struct bench *t = cdcd_xcalloc(1, sizeof *t);
@@ -620,6 +802,10 @@ int main(void)
         ON_FOLDER(full_disk),
         ON_FOLDER(thousand_topics),
         ON_FOLDER(record_is_compacted),
+        ON_FOLDER(notes_go_with_the_state),
+        ON_FOLDER(notes_stay_when_compacted),
+        ON_FOLDER(notes_of_a_lost_session),
+        ON_FOLDER(damaged_notes),
         cmocka_unit_test_setup_teardown(standard_output, stdout_setup, bench_teardown),
         ON_FOLDER(checks),
     };
