@@ -156,6 +156,7 @@ enum my_special {
     MY_INET4,
     MY_JSON_TEXT, /* MariaDB: longtext with json_valid */
     MY_BOOL,      /* BIT(1) */
+    MY_POINT,     /* GEOMETRY of a POINT column: x and y; other geometry columns are MY_PLAIN */
 };
 struct my_shape; /* table.h */
 

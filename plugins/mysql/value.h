@@ -8,7 +8,9 @@
 
 #include <cdcd/cursor.h>
 
-/* values.c: one value in the binlog's form; *p moves behind it. Dispatches on d->type. */
+/* values.c: one value in the binlog's form; *p moves behind it. Dispatches on d->type. A cell of
+ * bytes or of text that needs no conversion points into the input: my_rows_next() copies a row
+ * once and moves its cells there. */
 enum cdcd_rc my_value_read(const struct my_column_decoder *d, const uint8_t **p, const uint8_t *end,
                            struct cdcd_arena *a, struct cdcd_cell *out, struct cdcd_error *err);
 /* Its length without decoding it (for excluded columns). */
@@ -29,9 +31,10 @@ bool my_days(int year, int month, int day, int64_t *out);
 /* Enum index 0 is "", a set's bits joined with ",". */
 enum cdcd_rc my_cell_enum(const struct my_column_decoder *d, uint32_t index, struct cdcd_arena *a,
                           struct cdcd_cell *out, struct cdcd_error *err);
-/* srid + WKB (little endian, as MySQL stores it) -> POINT list, or GEOM. */
-enum cdcd_rc my_cell_geometry(const uint8_t *p, size_t n, struct cdcd_arena *a,
-                              struct cdcd_cell *out, struct cdcd_error *err);
+/* srid + WKB (little endian, as MySQL stores it) -> GEOM, or for a column that is MY_POINT the LIST
+ * of x and y, whose spatial reference cdcd_cell_srid() tells too. GEOM points into p. */
+enum cdcd_rc my_cell_geometry(const struct my_column_decoder *d, const uint8_t *p, size_t n,
+                              struct cdcd_arena *a, struct cdcd_cell *out, struct cdcd_error *err);
 
 /* charset.c: by collation id of MySQL and MariaDB (MariaDB's 10.10+ UCA1400 ids 2048 and up too),
  * or by name. NULL in *out: UTF-8 (or ASCII) already. Binary (63) is no charset: false. Unknown:
