@@ -1,7 +1,8 @@
 /*
  * dbz.h: what the files of the Debezium encoder share.
  *
- *   debezium.c          the encoder, events -> records
+ *   debezium.c          the encoder, rows -> records
+ *   debezium_other.c    records that belong to no table
  *   debezium_options.c  the option table
  *   debezium_table.c    what is computed once for a schema: templates, key, headers
  *   debezium_schema.c   the schema text of schemas.enable
@@ -33,6 +34,8 @@ enum dbz_form {
     DBZ_INT32,
     DBZ_INT64,
     DBZ_UINT64,
+    DBZ_UINT64_WRAPPED,
+    DBZ_UINT64_DECIMAL,
     DBZ_FLOAT32,
     DBZ_FLOAT64,
     DBZ_DECIMAL,
@@ -109,6 +112,8 @@ struct dbz_column {
 /* What conversions need of the configuration, and their scratch. One encoder, one thread. */
 struct dbz {
     const struct cdcd_debezium_config *cfg;
+    bool time_micros;                   /* of the source's ops */
+    bool key_warned;                    /* of zero dates in keys */
     struct cdcd_slice placeholder;      /* bytes */
     struct cdcd_slice placeholder_json; /* as a JSON string */
     char placeholder_uuid[37];          /* name-based UUID of the bytes */
@@ -141,13 +146,16 @@ static inline void dbz_adds(struct cdcd_writer *w, const char *s)
 }
 
 /* ---- debezium_value.c ---- */
-enum dbz_form dbz_form_of(const struct cdcd_debezium_config *cfg, const struct cdcd_column *col);
+enum dbz_form dbz_form_of(const struct dbz *d, const struct cdcd_column *col);
 /* The cell is not of the kind that the column's type demands. */
 bool dbz_wrong_kind(struct dbz *d, const struct dbz_column *c, const struct cdcd_cell *v);
 
 /* ---- debezium_number.c ---- */
 dbz_write_fn dbz_write_float, dbz_write_decimal, dbz_write_vardecimal, dbz_write_decimal_double,
     dbz_write_decimal_string;
+dbz_write_fn dbz_write_uint64_decimal;
+/* The shortest text that reads back the same. */
+void dbz_put_double(struct cdcd_writer *w, double v);
 /* A FLOAT cell as a double. */
 bool dbz_float_value(const struct cdcd_cell *v, double *out);
 
@@ -155,6 +163,9 @@ bool dbz_float_value(const struct cdcd_cell *v, double *out);
 dbz_write_fn dbz_write_date, dbz_write_date_iso, dbz_write_time_ms, dbz_write_time_us,
     dbz_write_time_ns, dbz_write_time_iso, dbz_write_ts_ms, dbz_write_ts_us, dbz_write_ts_ns,
     dbz_write_ts_iso, dbz_write_tstz, dbz_write_interval, dbz_write_interval_iso;
+/* A TEXT cell under a date or timestamp: what is no date, by zero.date.handling.mode. */
+bool dbz_write_no_date(struct dbz *d, struct cdcd_writer *w, const struct dbz_column *c,
+                       const struct cdcd_cell *v);
 
 /* ---- debezium_default.c ---- */
 /* Fills default_, absent and unavailable of a column; strings go to the arena. */
@@ -196,6 +207,12 @@ struct dbz_table {
     uint32_t nheaders, pos_header;
 };
 
+/* Topics whose bigint.unsigned.handling.mode long was warned about. */
+struct dbz_wrapping {
+    struct dbz_wrapping *next;
+    const struct cdcd_topic *topic;
+};
+
 struct cdcd_encoder {
     uint64_t id; /* of this encoder in the process, never used again */
     struct dbz d;
@@ -208,9 +225,12 @@ struct cdcd_encoder {
     uint64_t skipped;
     struct cdcd_slice *source_names; /* `,"lsn":` of the connector's own fields */
     struct cdcd_topic *message_topic, *transaction_topic, *heartbeat_topic, *truncate_topic;
-    struct dbz_table *message; /* templates of records without a table, for one database */
-    const char *message_db;    /* of it; owned by its arena */
-    char *db;                  /* the last one seen; owned */
+    struct cdcd_topic *ddl_topic;
+    /* Templates of records without a table, each for one database; its name is in their arena. */
+    struct dbz_table *message, *ddl;
+    const char *message_db, *ddl_db;
+    struct dbz_wrapping *wrapping;
+    char *db; /* the last one seen; owned */
     /* Of the batch in hand: */
     struct cdcd_slice now_us, now_ms;
     char now_text[24];
@@ -226,6 +246,8 @@ enum cdcd_rc dbz_table_get(struct cdcd_encoder *e, struct cdcd_schema *s, struct
 void dbz_table_free(void *table);
 /* Templates of records that belong to no table. db NULL: the database last seen. */
 struct dbz_table *dbz_message_get(struct cdcd_encoder *e, const char *db);
+/* The same of schema changes. */
+struct dbz_table *dbz_ddl_get(struct cdcd_encoder *e, struct cdcd_slice db);
 enum cdcd_rc dbz_rules_parse(struct cdcd_encoder *e, const char *text, struct cdcd_error *err);
 void dbz_rules_free(struct cdcd_encoder *e);
 const char *dbz_str(const char *configured, const char *default_);
@@ -238,6 +260,7 @@ enum cdcd_rc dbz_check_options(const struct cdcd_debezium_config *cfg, struct cd
 void dbz_schema_key(struct cdcd_encoder *e, struct cdcd_writer *w, const struct dbz_table *t);
 void dbz_schema_envelope(struct cdcd_encoder *e, struct cdcd_writer *w, const struct dbz_table *t);
 void dbz_schema_message(struct cdcd_encoder *e, struct cdcd_writer *w);
+void dbz_schema_ddl(struct cdcd_encoder *e, struct cdcd_writer *w);
 enum dbz_fixed {
     DBZ_MESSAGE_KEY,
     DBZ_TX_KEY,
@@ -245,7 +268,41 @@ enum dbz_fixed {
     DBZ_HEARTBEAT_KEY,
     DBZ_HEARTBEAT_VALUE,
     DBZ_TRUNCATE_KEY,
+    DBZ_DDL_KEY,
 };
 void dbz_schema_fixed(struct cdcd_encoder *e, struct cdcd_writer *w, enum dbz_fixed which);
+
+/* ---- debezium.c ---- */
+
+/* One event on its way; lives on the stack. */
+struct dbz_job {
+    struct cdcd_encoder *e;
+    struct cdcd_batch *b;
+    const struct cdcd_event *ev;
+    struct dbz_table *t;
+    struct cdcd_writer w;
+};
+
+/* `,"source":{...}` (without the comma where the templates begin with it). */
+void dbz_put_source(struct dbz_job *j);
+/* `extra` is 1 for the second record of an event that the source counted as two. */
+void dbz_put_transaction(struct dbz_job *j, uint64_t extra);
+/* `sub` tells the records of one event apart; `first`: a header before the others, or NULL. */
+struct cdcd_record *dbz_add_record(struct dbz_job *j, struct cdcd_topic *topic,
+                                   struct cdcd_slice key, struct cdcd_slice value, unsigned sub,
+                                   const struct cdcd_header *first);
+
+/* ---- debezium_other.c ---- */
+struct cdcd_topic *dbz_own_topic(struct cdcd_encoder *e, const char *first, const char *second,
+                                 bool keyed);
+/* Opens the writer for a value of a fixed schema. True: it is wrapped, and ends with "}}". */
+bool dbz_begin_fixed(struct dbz_job *j, enum dbz_fixed which);
+/* A key of one string. */
+struct cdcd_slice dbz_put_wrapped(struct dbz_job *j, enum dbz_fixed schema, const char *open,
+                                  struct cdcd_slice text);
+bool dbz_encode_message(struct dbz_job *j);
+bool dbz_encode_transaction(struct dbz_job *j);
+bool dbz_encode_heartbeat(struct dbz_job *j);
+bool dbz_encode_ddl(struct dbz_job *j);
 
 #endif

@@ -11,15 +11,6 @@
 
 /* ---- the encoder ---- */
 
-static struct cdcd_topic *own_topic(struct cdcd_encoder *e, const char *first, const char *second,
-                                    bool keyed)
-{
-    char *name = cdcd_xasprintf("%s%s%s", first, dbz_str(e->d.cfg->topic_delimiter, "."), second);
-    struct cdcd_topic *t = cdcd_topics_get(&e->topics, name, strlen(name), NULL, keyed);
-    free(name);
-    return t;
-}
-
 static void source_names_init(struct cdcd_encoder *e)
 {
     const struct cdcd_source_ops *ops = e->env.source;
@@ -43,6 +34,7 @@ enum cdcd_rc cdcd_encoder_new(const struct cdcd_debezium_config *cfg,
     struct cdcd_encoder *e = cdcd_xcalloc(1, sizeof(*e));
     e->id = atomic_fetch_add(&ids, 1) + 1;
     e->d.cfg = cfg;
+    e->d.time_micros = env->source->time_micros;
     e->env = *env;
     cdcd_encoder_name_source(e, env->source->connector, env->source->source_schema_name);
     cdcd_arena_init(&e->arena, 8192);
@@ -75,6 +67,7 @@ void cdcd_encoder_free(struct cdcd_encoder *e)
         return;
     dbz_rules_free(e);
     dbz_table_free(e->message);
+    dbz_table_free(e->ddl);
     free(e->db);
     cdcd_topics_free(&e->topics);
     cdcd_buf_free(&e->d.scratch);
@@ -88,15 +81,6 @@ uint64_t cdcd_encoder_skipped(const struct cdcd_encoder *e)
 }
 
 /* ---- parts of an envelope ---- */
-
-/* One event on its way; lives on the stack. */
-struct job {
-    struct cdcd_encoder *e;
-    struct cdcd_batch *b;
-    const struct cdcd_event *ev;
-    struct dbz_table *t;
-    struct cdcd_writer w;
-};
 
 static size_t digits_of(char *out, int64_t v)
 {
@@ -122,7 +106,7 @@ static void ts_prepare(struct cdcd_encoder *e, int64_t us)
     e->ts_len = digits_of(e->ts_text, us);
 }
 
-static void put_source(struct job *j)
+void dbz_put_source(struct dbz_job *j)
 {
     struct cdcd_encoder *e = j->e;
     struct cdcd_writer *w = &j->w;
@@ -159,8 +143,7 @@ static void put_source(struct job *j)
     cdcd_writer_char(w, '}');
 }
 
-/* `extra` is 1 for the second record of an event that the source counted as two. */
-static void put_transaction(struct job *j, uint64_t extra)
+void dbz_put_transaction(struct dbz_job *j, uint64_t extra)
 {
     const struct cdcd_event *ev = j->ev;
     if (!ev->tx_id.ptr) {
@@ -177,7 +160,7 @@ static void put_transaction(struct job *j, uint64_t extra)
 }
 
 /* A value that did not change is taken from the other image when that has it. */
-static bool put_row(struct job *j, const struct cdcd_cell *row, const struct cdcd_cell *other)
+static bool put_row(struct dbz_job *j, const struct cdcd_cell *row, const struct cdcd_cell *other)
 {
     struct dbz *d = &j->e->d;
     struct cdcd_writer *w = &j->w;
@@ -206,7 +189,7 @@ struct images {
     char op;
 };
 
-static bool put_envelope(struct job *j, const struct images *im, struct cdcd_slice *out)
+static bool put_envelope(struct dbz_job *j, const struct images *im, struct cdcd_slice *out)
 {
     char op[] = ",\"op\":\"?\"";
     cdcd_writer_begin(&j->w, &j->b->arena);
@@ -216,8 +199,8 @@ static bool put_envelope(struct job *j, const struct images *im, struct cdcd_sli
     cdcd_writer_lit(&j->w, ",\"after\":");
     if (!put_row(j, im->after, im->other))
         return false;
-    put_source(j);
-    put_transaction(j, im->extra);
+    dbz_put_source(j);
+    dbz_put_transaction(j, im->extra);
     op[sizeof(op) - 3] = im->op;
     cdcd_writer_add(&j->w, op, sizeof(op) - 1);
     dbz_add(&j->w, j->e->tail);
@@ -228,7 +211,7 @@ static bool put_envelope(struct job *j, const struct images *im, struct cdcd_sli
 
 /* ---- keys ---- */
 
-static bool key_fail(struct job *j, const struct dbz_column *c, const char *why)
+static bool key_fail(struct dbz_job *j, const struct dbz_column *c, const char *why)
 {
     return dbz_fail(&j->e->d, c,
                     "%s, so the record's key is unknown; run ALTER TABLE ... REPLICA IDENTITY "
@@ -238,7 +221,7 @@ static bool key_fail(struct job *j, const struct dbz_column *c, const char *why)
 
 /* The key from one image, or from the other where the first does not have a value. No key
  * columns: a null key. */
-static bool put_key(struct job *j, const struct cdcd_cell *row, const struct cdcd_cell *other,
+static bool put_key(struct dbz_job *j, const struct cdcd_cell *row, const struct cdcd_cell *other,
                     struct cdcd_slice *out)
 {
     const struct dbz_table *t = j->t;
@@ -304,9 +287,9 @@ static struct cdcd_slice pos_text(struct cdcd_arena *a, const struct cdcd_pos *p
     return (struct cdcd_slice){p, 35};
 }
 
-static struct cdcd_record *add_record(struct job *j, struct cdcd_topic *topic,
-                                      struct cdcd_slice key, struct cdcd_slice value, unsigned sub,
-                                      const struct cdcd_header *first)
+struct cdcd_record *dbz_add_record(struct dbz_job *j, struct cdcd_topic *topic,
+                                   struct cdcd_slice key, struct cdcd_slice value, unsigned sub,
+                                   const struct cdcd_header *first)
 {
     const struct dbz_table *t = j->t;
     struct cdcd_arena *a = &j->b->arena;
@@ -330,29 +313,30 @@ static struct cdcd_record *add_record(struct job *j, struct cdcd_topic *topic,
 
 static const struct cdcd_slice none = {NULL, 0};
 
-static bool encode_plain(struct job *j, const struct images *im)
+static bool encode_plain(struct dbz_job *j, const struct images *im)
 {
     struct cdcd_slice key, value;
     if (!put_key(j, im->after, im->before, &key) || !put_envelope(j, im, &value))
         return false;
-    add_record(j, j->t->topic, key, value, 0, NULL);
+    dbz_add_record(j, j->t->topic, key, value, 0, NULL);
     return true;
 }
 
-static bool encode_delete(struct job *j)
+static bool encode_delete(struct dbz_job *j)
 {
     struct images im = {.before = j->ev->before, .op = 'd'};
     struct cdcd_slice key, value;
     if (!put_key(j, im.before, NULL, &key) || !put_envelope(j, &im, &value))
         return false;
-    add_record(j, j->t->topic, key, value, 0, NULL);
+    dbz_add_record(j, j->t->topic, key, value, 0, NULL);
     if (j->e->d.cfg->tombstones_on_delete)
-        add_record(j, j->t->topic, key, none, 1, NULL);
+        dbz_add_record(j, j->t->topic, key, none, 1, NULL);
     return true;
 }
 
 /* Delete and tombstone of the old key, create of the new one. */
-static bool encode_key_change(struct job *j, struct cdcd_slice old_key, struct cdcd_slice new_key)
+static bool encode_key_change(struct dbz_job *j, struct cdcd_slice old_key,
+                              struct cdcd_slice new_key)
 {
     const struct cdcd_event *ev = j->ev;
     struct images gone = {.before = ev->before, .op = 'd'};
@@ -369,16 +353,16 @@ static bool encode_key_change(struct job *j, struct cdcd_slice old_key, struct c
     struct cdcd_slice delete_value, create_value;
     if (!put_envelope(j, &gone, &delete_value) || !put_envelope(j, &made, &create_value))
         return false;
-    add_record(j, j->t->topic, old_key, delete_value, 0, &to);
+    dbz_add_record(j, j->t->topic, old_key, delete_value, 0, &to);
     if (j->e->d.cfg->tombstones_on_delete)
-        add_record(j, j->t->topic, old_key, none, 1, &to);
-    add_record(j, j->t->topic, new_key, create_value, 2, &from);
+        dbz_add_record(j, j->t->topic, old_key, none, 1, &to);
+    dbz_add_record(j, j->t->topic, new_key, create_value, 2, &from);
     return true;
 }
 
 /* A before image that has only what `after` has in its key says nothing: the server sends the
  * key of the old row when it is TOAST, changed or not. */
-static bool tells_nothing(const struct job *j)
+static bool tells_nothing(const struct dbz_job *j)
 {
     const struct cdcd_event *ev = j->ev;
     const struct dbz_table *t = j->t;
@@ -397,7 +381,7 @@ static bool tells_nothing(const struct job *j)
     return absent || t->ncolumns == 0;
 }
 
-static bool encode_update(struct job *j)
+static bool encode_update(struct dbz_job *j)
 {
     const struct cdcd_event *ev = j->ev;
     struct images im = {.before = ev->before, .after = ev->after, .other = ev->before, .op = 'u'};
@@ -414,26 +398,14 @@ static bool encode_update(struct job *j)
         im.before = NULL;
     if (!put_envelope(j, &im, &value))
         return false;
-    add_record(j, j->t->topic, key, value, 0, NULL);
+    dbz_add_record(j, j->t->topic, key, value, 0, NULL);
     return true;
 }
 
-/* Opens the writer for a value of a fixed schema. True: it is wrapped, and ends with "}}". */
-static bool begin_fixed(struct job *j, enum dbz_fixed which)
-{
-    cdcd_writer_begin(&j->w, &j->b->arena);
-    if (!j->e->d.cfg->schemas_enable)
-        return false;
-    cdcd_writer_lit(&j->w, "{\"schema\":");
-    dbz_schema_fixed(j->e, &j->w, which);
-    cdcd_writer_lit(&j->w, ",\"payload\":");
-    return true;
-}
-
-static struct cdcd_slice truncate_key(struct job *j)
+static struct cdcd_slice truncate_key(struct dbz_job *j)
 {
     const struct cdcd_schema *s = j->ev->schema;
-    bool schemas = begin_fixed(j, DBZ_TRUNCATE_KEY);
+    bool schemas = dbz_begin_fixed(j, DBZ_TRUNCATE_KEY);
     cdcd_writer_lit(&j->w, "{\"schema\":");
     const char *schema = s->schema[0] ? s->schema : s->db;
     cdcd_json_string(&j->w, schema, strlen(schema));
@@ -444,7 +416,7 @@ static struct cdcd_slice truncate_key(struct job *j)
 }
 
 /* A compacted topic takes no null key: the truncate of a keyed table goes elsewhere. */
-static bool encode_truncate(struct job *j)
+static bool encode_truncate(struct dbz_job *j)
 {
     struct cdcd_encoder *e = j->e;
     struct images im = {.op = 't'};
@@ -452,121 +424,13 @@ static bool encode_truncate(struct job *j)
     struct cdcd_topic *topic = j->t->topic;
     if (e->env.compacted_truncates && topic->keyed) {
         if (!e->truncate_topic)
-            e->truncate_topic = own_topic(e, e->env.topic_prefix, "truncate", true);
+            e->truncate_topic = dbz_own_topic(e, e->env.topic_prefix, "truncate", true);
         topic = e->truncate_topic;
         key = truncate_key(j);
     }
     if (!put_envelope(j, &im, &value))
         return false;
-    add_record(j, topic, key, value, 0, NULL);
-    return true;
-}
-
-/* ---- records without a table ---- */
-
-/* A key of one string. */
-static struct cdcd_slice put_wrapped(struct job *j, enum dbz_fixed schema, const char *open,
-                                     struct cdcd_slice text)
-{
-    bool schemas = begin_fixed(j, schema);
-    dbz_adds(&j->w, open);
-    cdcd_json_string(&j->w, text.ptr ? text.ptr : "", text.len);
-    dbz_adds(&j->w, schemas ? "}}" : "}");
-    return cdcd_writer_end(&j->w);
-}
-
-static bool encode_message(struct job *j)
-{
-    struct cdcd_encoder *e = j->e;
-    const struct cdcd_event *ev = j->ev;
-    static const struct cdcd_column content_column = {
-        .name = "content", .type = CDCD_T_BYTES, .type_name = "bytea"};
-    struct dbz_column content = {.col = &content_column,
-                                 .form = dbz_form_of(e->d.cfg, &content_column)};
-    const struct cdcd_cell *prefix = &ev->after[0], *body = &ev->after[1];
-    content.write = dbz_forms[content.form].write;
-    if (!e->message_topic)
-        e->message_topic = own_topic(e, e->env.topic_prefix, "message", false);
-    struct cdcd_slice name = {prefix->kind == CDCD_C_TEXT ? prefix->ptr : "",
-                              prefix->kind == CDCD_C_TEXT ? prefix->len : 0};
-    struct cdcd_slice key = put_wrapped(j, DBZ_MESSAGE_KEY, "{\"prefix\":", name);
-
-    cdcd_writer_begin(&j->w, &j->b->arena);
-    dbz_add(&j->w, j->t->value_prefix);
-    dbz_add(&j->w, e->now_ms);
-    put_source(j);
-    put_transaction(j, 0);
-    cdcd_writer_lit(&j->w, ",\"message\":{\"prefix\":");
-    cdcd_json_string(&j->w, name.ptr, name.len);
-    cdcd_writer_lit(&j->w, ",\"content\":");
-    if (!dbz_write(&e->d, &j->w, &content, body)) {
-        e->d.bad = NULL;
-        return false;
-    }
-    cdcd_writer_lit(&j->w, "}}");
-    dbz_add(&j->w, j->t->value_suffix);
-    add_record(j, e->message_topic, key, cdcd_writer_end(&j->w), 0, NULL);
-    return true;
-}
-
-static void put_collections(struct job *j)
-{
-    const struct cdcd_event *ev = j->ev;
-    uint64_t total = 0;
-    for (uint32_t i = 0; i < ev->ncollections; i++)
-        total += ev->collections[i].count;
-    cdcd_json_uint(&j->w, total);
-    cdcd_writer_lit(&j->w, ",\"data_collections\":[");
-    for (uint32_t i = 0; i < ev->ncollections; i++) {
-        dbz_adds(&j->w, i ? ",{\"data_collection\":" : "{\"data_collection\":");
-        cdcd_json_string(&j->w, ev->collections[i].name.ptr, ev->collections[i].name.len);
-        cdcd_writer_lit(&j->w, ",\"event_count\":");
-        cdcd_json_uint(&j->w, ev->collections[i].count);
-        cdcd_writer_char(&j->w, '}');
-    }
-    cdcd_writer_char(&j->w, ']');
-}
-
-static bool encode_transaction(struct job *j)
-{
-    struct cdcd_encoder *e = j->e;
-    const struct cdcd_event *ev = j->ev;
-    bool end = ev->op == CDCD_OP_TX_END;
-    if (!e->transaction_topic)
-        e->transaction_topic = own_topic(
-            e, e->env.topic_prefix, dbz_str(e->d.cfg->topic_transaction, "transaction"), false);
-    struct cdcd_slice key = put_wrapped(j, DBZ_TX_KEY, "{\"id\":", ev->tx_id);
-
-    bool schemas = begin_fixed(j, DBZ_TX_VALUE);
-    dbz_adds(&j->w, end ? "{\"status\":\"END\",\"id\":" : "{\"status\":\"BEGIN\",\"id\":");
-    cdcd_json_string(&j->w, ev->tx_id.ptr ? ev->tx_id.ptr : "", ev->tx_id.len);
-    cdcd_writer_lit(&j->w, ",\"event_count\":");
-    if (end)
-        put_collections(j);
-    else
-        cdcd_writer_lit(&j->w, "null,\"data_collections\":null");
-    cdcd_writer_lit(&j->w, ",\"ts_ms\":");
-    cdcd_json_int(&j->w, ev->ts_us / 1000);
-    dbz_adds(&j->w, schemas ? "}}" : "}");
-    add_record(j, e->transaction_topic, key, cdcd_writer_end(&j->w), 0, NULL);
-    return true;
-}
-
-static bool encode_heartbeat(struct job *j)
-{
-    struct cdcd_encoder *e = j->e;
-    if (!e->heartbeat_topic)
-        e->heartbeat_topic = own_topic(
-            e, dbz_str(e->d.cfg->topic_heartbeat_prefix, "__debezium-heartbeat"),
-            e->env.topic_prefix, true);
-    struct cdcd_slice key = put_wrapped(j, DBZ_HEARTBEAT_KEY,
-                                        "{\"serverName\":", cdcd_slice_str(e->env.topic_prefix));
-    bool schemas = begin_fixed(j, DBZ_HEARTBEAT_VALUE);
-    cdcd_writer_lit(&j->w, "{\"ts_ms\":");
-    dbz_add(&j->w, e->now_ms);
-    dbz_adds(&j->w, schemas ? "}}" : "}");
-    struct cdcd_record *r = add_record(j, e->heartbeat_topic, key, cdcd_writer_end(&j->w), 0, NULL);
-    r->timestamp_ms = cdcd_wallclock_us() / 1000;
+    dbz_add_record(j, topic, key, value, 0, NULL);
     return true;
 }
 
@@ -591,7 +455,7 @@ static void begin_batch(struct cdcd_encoder *e, struct cdcd_batch *b)
     e->tail = cdcd_writer_end(&w);
 }
 
-static bool encode_data(struct job *j)
+static bool encode_data(struct dbz_job *j)
 {
     const struct cdcd_event *ev = j->ev;
     struct images im = {.after = ev->after};
@@ -605,7 +469,7 @@ static bool encode_data(struct job *j)
 }
 
 /* What the error is about: table, column, key, position. */
-static enum cdcd_rc describe_failure(struct job *j, struct cdcd_error *err)
+static enum cdcd_rc describe_failure(struct dbz_job *j, struct cdcd_error *err)
 {
     const struct cdcd_event *ev = j->ev;
     struct dbz *d = &j->e->d;
@@ -632,7 +496,7 @@ static enum cdcd_rc describe_failure(struct job *j, struct cdcd_error *err)
 }
 
 /* The templates of the event. Records that belong to no table use those of messages. */
-static enum cdcd_rc job_table(struct job *j, struct cdcd_error *err)
+static enum cdcd_rc job_table(struct dbz_job *j, struct cdcd_error *err)
 {
     const struct cdcd_event *ev = j->ev;
     switch (ev->op) {
@@ -653,25 +517,29 @@ static enum cdcd_rc job_table(struct job *j, struct cdcd_error *err)
                                   "the source plugin, please report it");
         j->t = dbz_message_get(j->e, ev->schema ? ev->schema->db : NULL);
         return CDCD_OK;
+    case CDCD_OP_DDL:
+        if (!ev->ddl)
+            return cdcd_error_set(err, CDCD_ERR_FATAL,
+                                  "the source gave a schema change without its statement; this is "
+                                  "a bug in the source plugin, please report it");
+        j->t = dbz_ddl_get(j->e, ev->ddl->db);
+        return CDCD_OK;
     default: j->t = dbz_message_get(j->e, NULL); return CDCD_OK;
     }
 }
 
-static enum cdcd_rc encode_event(struct job *j, struct cdcd_error *err)
+static enum cdcd_rc encode_event(struct dbz_job *j, struct cdcd_error *err)
 {
     bool ok = false;
     if (job_table(j, err) != CDCD_OK)
         return CDCD_ERROR;
     j->e->d.bad = NULL;
     switch (j->ev->op) {
-    case CDCD_OP_MESSAGE: ok = encode_message(j); break;
+    case CDCD_OP_MESSAGE: ok = dbz_encode_message(j); break;
     case CDCD_OP_TX_BEGIN:
-    case CDCD_OP_TX_END: ok = encode_transaction(j); break;
-    case CDCD_OP_HEARTBEAT: ok = encode_heartbeat(j); break;
-    case CDCD_OP_DDL:
-        return cdcd_error_set(err, CDCD_ERR_FATAL,
-                              "the source gave a schema change event, which "
-                              "has no form in the debezium format");
+    case CDCD_OP_TX_END: ok = dbz_encode_transaction(j); break;
+    case CDCD_OP_HEARTBEAT: ok = dbz_encode_heartbeat(j); break;
+    case CDCD_OP_DDL: ok = dbz_encode_ddl(j); break;
     default: ok = encode_data(j); break;
     }
     return ok ? CDCD_OK : describe_failure(j, err);
@@ -693,7 +561,7 @@ static bool forgive(struct cdcd_encoder *e, const struct cdcd_error *err)
 enum cdcd_rc cdcd_encoder_encode(struct cdcd_encoder *e, struct cdcd_batch *b,
                                  struct cdcd_error *err)
 {
-    struct job j = {.e = e, .b = b};
+    struct dbz_job j = {.e = e, .b = b};
     struct cdcd_error own;
     begin_batch(e, b);
     for (const struct cdcd_event *ev = b->events; ev; ev = ev->next) {

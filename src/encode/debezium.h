@@ -1,6 +1,7 @@
 /*
  * debezium: the options that shape events. Names, values and defaults are Debezium's, so that
- * a connector's configuration can be carried over; time.overflow is our own.
+ * a connector's configuration can be carried over; time.overflow, zero.date.handling.mode and
+ * bigint.unsigned.handling.mode exact are our own.
  */
 #ifndef CDCD_ENCODE_DEBEZIUM_H
 #define CDCD_ENCODE_DEBEZIUM_H
@@ -30,6 +31,8 @@ enum cdcd_interval_mode { CDCD_INTERVAL_NUMERIC, CDCD_INTERVAL_STRING };
 enum cdcd_hstore_mode { CDCD_HSTORE_JSON, CDCD_HSTORE_MAP };
 enum cdcd_failure_mode { CDCD_FAILURE_FAIL, CDCD_FAILURE_WARN, CDCD_FAILURE_SKIP };
 enum cdcd_name_mode { CDCD_NAMES_NONE, CDCD_NAMES_AVRO };
+enum cdcd_unsigned_mode { CDCD_UNSIGNED_EXACT, CDCD_UNSIGNED_LONG, CDCD_UNSIGNED_PRECISE };
+enum cdcd_zero_date_mode { CDCD_ZERO_DATE_CONVERT, CDCD_ZERO_DATE_TEXT, CDCD_ZERO_DATE_FAIL };
 enum cdcd_overflow_mode { CDCD_OVERFLOW_ERROR, CDCD_OVERFLOW_SATURATE };
 
 /* Filled from cdcd_debezium_options; borrowed by the encoder for its life. */
@@ -40,6 +43,8 @@ struct cdcd_debezium_config {
     int binary_mode;
     int interval_mode;
     int hstore_mode;
+    int unsigned_mode;
+    int zero_date_mode;
     int failure_mode;
     int schema_name_mode;
     bool schemas_enable;

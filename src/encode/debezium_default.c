@@ -198,7 +198,8 @@ static void put_placeholder(struct dbz *d, struct cdcd_writer *w, const struct d
     switch (c->form) {
     case DBZ_BYTES:
     case DBZ_BITS: cdcd_json_base64(w, d->placeholder.ptr, d->placeholder.len, false); break;
-    case DBZ_DECIMAL: put_decimal_placeholder(d, w, false); break;
+    case DBZ_DECIMAL:
+    case DBZ_UINT64_DECIMAL: put_decimal_placeholder(d, w, false); break;
     case DBZ_VARDECIMAL: put_decimal_placeholder(d, w, true); break;
     case DBZ_HSTORE_JSON: dbz_forms[DBZ_HSTORE_JSON].write(d, w, c, &map); break;
     case DBZ_HSTORE_MAP: put_hstore_placeholder(d, w); break;
@@ -285,7 +286,11 @@ static struct cdcd_slice default_of(struct dbz *d, struct cdcd_arena *a, const s
         return none;
     struct cdcd_writer w;
     cdcd_writer_begin(&w, a);
-    return c->write(d, &w, c, v) ? cdcd_writer_end(&w) : none;
+    if (!c->write(d, &w, c, v))
+        return none;
+    /* What is no date may have become null, which is none. */
+    struct cdcd_slice json = cdcd_writer_end(&w);
+    return cdcd_slice_eq(json, cdcd_slice_str("null")) ? none : json;
 }
 
 void dbz_column_constants(struct dbz *d, struct cdcd_arena *a, struct dbz_column *c)

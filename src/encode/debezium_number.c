@@ -139,6 +139,23 @@ bool dbz_write_float(struct dbz *d, struct cdcd_writer *w, const struct dbz_colu
     return true;
 }
 
+void dbz_put_double(struct cdcd_writer *w, double v)
+{
+    char text[40];
+    struct float_text f;
+    if (isnan(v) || isinf(v)) {
+        dbz_adds(w, isnan(v) ? "\"NaN\"" : v > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+        return;
+    }
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, v);
+        if (strtod(text, NULL) == v)
+            break;
+    }
+    float_parse(text, strlen(text), &f);
+    float_put(w, &f);
+}
+
 bool dbz_float_value(const struct cdcd_cell *v, double *out)
 {
     char text[FLOAT_DIGITS + 16];
@@ -433,15 +450,18 @@ bool dbz_write_decimal_double(struct dbz *d, struct cdcd_writer *w, const struct
                         "%.*s is beyond the range of a double; set decimal.handling.mode to "
                         "precise or string",
                         (int)(v->len < 80 ? v->len : 80), v->ptr);
-    char text[40];
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof(text), "%.*g", digits, value);
-        if (strtod(text, NULL) == value)
-            break;
-    }
-    struct float_text f;
-    if (!float_parse(text, strlen(text), &f))
-        return bad_decimal(d, c, v);
-    float_put(w, &f);
+    dbz_put_double(w, value);
+    return true;
+}
+
+bool dbz_write_uint64_decimal(struct dbz *d, struct cdcd_writer *w, const struct dbz_column *c,
+                              const struct cdcd_cell *v)
+{
+    if (v->kind == CDCD_C_UINT)
+        put_wide(w, (wide)v->u);
+    else if (v->kind == CDCD_C_INT)
+        put_int64(w, v->i);
+    else
+        return dbz_wrong_kind(d, c, v);
     return true;
 }

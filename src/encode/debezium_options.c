@@ -15,6 +15,8 @@ static const char *const overflow_modes[] = {"error", "saturate", NULL};
 static const char *const binary_modes[] = {"bytes", "base64", "base64-url-safe", "hex", NULL};
 static const char *const interval_modes[] = {"numeric", "string", NULL};
 static const char *const hstore_modes[] = {"json", "map", NULL};
+static const char *const unsigned_modes[] = {"exact", "long", "precise", NULL};
+static const char *const zero_date_modes[] = {"convert", "text", "fail", NULL};
 static const char *const failure_modes[] = {"fail", "warn", "skip", NULL};
 static const char *const name_modes[] = {"none", "avro", NULL};
 
@@ -25,11 +27,13 @@ const struct cdcd_option cdcd_debezium_options[] = {
             "the unscaled value), exact; string is exact and readable; double is rounded."},
     {ROW("time.precision.mode", CDCD_OPT_ENUM, time_mode, "adaptive"), .values = time_modes,
      .doc = "How date, time and timestamp are written: numbers in the column's own unit "
-            "(adaptive), in one unit (connect: milliseconds, microseconds, nanoseconds), or "
-            "ISO 8601 text (isostring). timestamptz and timetz are always text."},
+            "(adaptive; TIME of MySQL and MariaDB always in microseconds), in one unit (connect: "
+            "milliseconds, microseconds, nanoseconds), or ISO 8601 text (isostring). timestamptz, "
+            "timetz and MySQL's TIMESTAMP are always text."},
     {ROW("time.overflow", CDCD_OPT_ENUM, time_overflow, "error"), .values = overflow_modes,
-     .doc = "What becomes of a timestamp or interval that 64 bits do not hold in its unit: an "
-            "error that names column and value, or the largest (smallest) number."},
+     .doc = "What becomes of a timestamp or interval that 64 bits (a time in milliseconds: 32 "
+            "bits) do not hold in its unit: an error that names column and value, or the largest "
+            "(smallest) number."},
     {ROW("binary.handling.mode", CDCD_OPT_ENUM, binary_mode, "bytes"), .values = binary_modes,
      .doc = "How binary columns are written. In JSON, bytes and base64 look the same; they differ "
             "in the schema."},
@@ -37,6 +41,17 @@ const struct cdcd_option cdcd_debezium_options[] = {
      .values = interval_modes,
      .doc = "numeric: microseconds, a month counted as 365.25 / 12 days; string: ISO 8601 "
             "(P1Y2M3DT4H5M6.78S), exact."},
+    {ROW("bigint.unsigned.handling.mode", CDCD_OPT_ENUM, unsigned_mode, "exact"),
+     .values = unsigned_modes,
+     .doc = "BIGINT UNSIGNED (MySQL, MariaDB). exact: the number as it is, in keys too; with "
+            "schemas.enable, whose int64 ends at 2^63-1, as precise. precise: Connect's Decimal. "
+            "long: int64; values above 2^63-1 become negative, as with Debezium."},
+    {ROW("zero.date.handling.mode", CDCD_OPT_ENUM, zero_date_mode, "convert"),
+     .values = zero_date_modes,
+     .doc = "What becomes of a MySQL or MariaDB value that is no date (0000-00-00, 2024-02-00). "
+            "convert: null, or 1970-01-01 where null is not allowed, as with Debezium; text: the "
+            "value itself as a JSON string (not with schemas.enable); fail: an error that names "
+            "column and value."},
     {ROW("hstore.handling.mode", CDCD_OPT_ENUM, hstore_mode, "json"), .values = hstore_modes,
      .doc = "hstore as JSON text in a string, or as an object."},
     {ROW("schemas.enable", CDCD_OPT_BOOL, schemas_enable, "false"),

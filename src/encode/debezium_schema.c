@@ -46,6 +46,10 @@ static void put_parameters(struct cdcd_writer *w, const struct dbz_column *c)
             put_parameter(w, "connect.decimal.precision", col->length, false);
         cdcd_writer_char(w, '}');
         break;
+    case DBZ_UINT64_DECIMAL:
+        put_parameter(w, "scale", 0, true);
+        cdcd_writer_char(w, '}');
+        break;
     case DBZ_BITS:
         put_parameter(w, "length", col->length < 0 ? INT32_MAX : col->length, true);
         cdcd_writer_char(w, '}');
@@ -70,10 +74,10 @@ static void put_schema(struct cdcd_writer *w, const struct dbz_column *c, const 
         dbz_adds(w, f->name);
         cdcd_writer_lit(w, "\",\"version\":1");
     }
-    if (f->doc) {
-        cdcd_writer_lit(w, ",\"doc\":\"");
-        dbz_adds(w, f->doc);
-        cdcd_writer_char(w, '"');
+    if (c->col->comment || f->doc) {
+        const char *doc = c->col->comment ? c->col->comment : f->doc;
+        cdcd_writer_lit(w, ",\"doc\":");
+        cdcd_json_string(w, doc, strlen(doc));
     }
     put_parameters(w, c);
     if (field && c->default_.ptr) {
@@ -302,7 +306,7 @@ static void put_source(struct cdcd_encoder *e, struct cdcd_writer *w)
     PUT_FIELDS(w, source_fields_2);
     for (size_t i = 0; i < ops->nsource_columns; i++) {
         struct dbz_column c = {.col = &ops->source_columns[i],
-                               .form = dbz_form_of(e->d.cfg, &ops->source_columns[i])};
+                               .form = dbz_form_of(&e->d, &ops->source_columns[i])};
         cdcd_writer_char(w, ',');
         put_schema(w, &c, c.col->name);
     }
@@ -361,6 +365,78 @@ void dbz_schema_message(struct cdcd_encoder *e, struct cdcd_writer *w)
     close_struct(w, false, connector, n, "MessageValue", NULL);
 }
 
+/* ---- schema changes ---- */
+
+static const struct field ddl_start[] = {
+    {"int64", false, "ts_ms"},
+    {"string", true, "databaseName"},
+    {"string", true, "schemaName"},
+    {"string", true, "ddl"},
+};
+static const struct field ddl_change[] = {
+    {"string", false, "type"},
+    {"string", false, "id"},
+};
+static const struct field ddl_charset[] = {{"string", true, "defaultCharsetName"}};
+static const struct field ddl_column[] = {
+    {"string", false, "name"},
+    {"int32", false, "jdbcType"},
+    {"int32", true, "nativeType"},
+    {"string", false, "typeName"},
+    {"string", true, "typeExpression"},
+    {"string", true, "charsetName"},
+    {"int32", true, "length"},
+    {"int32", true, "scale"},
+    {"int32", false, "position"},
+    {"boolean", true, "optional"},
+    {"boolean", true, "autoIncremented"},
+    {"boolean", true, "generated"},
+    {"string", true, "comment"},
+    {"string", true, "defaultValueExpression"},
+};
+static const struct field ddl_comment[] = {{"string", true, "comment"}};
+
+static void put_strings(struct cdcd_writer *w, const char *field)
+{
+    cdcd_writer_lit(w, ",{\"type\":\"array\",\"items\":{\"type\":\"string\",\"optional\":false},"
+                       "\"optional\":true,\"field\":\"");
+    dbz_adds(w, field);
+    cdcd_writer_lit(w, "\"}");
+}
+
+static void put_ddl_table(struct cdcd_writer *w)
+{
+    static const char name[] = "io.debezium.connector.schema.";
+    dbz_adds(w, struct_open);
+    PUT_FIELDS(w, ddl_charset);
+    put_strings(w, "primaryKeyColumnNames");
+    cdcd_writer_lit(w, ",{\"type\":\"array\",\"items\":");
+    dbz_adds(w, struct_open);
+    PUT_FIELDS(w, ddl_column);
+    put_strings(w, "enumValues");
+    close_struct(w, false, name, strlen(name), "Column", NULL);
+    cdcd_writer_lit(w, ",\"optional\":false,\"field\":\"columns\"},");
+    PUT_FIELDS(w, ddl_comment);
+    close_struct(w, true, name, strlen(name), "Table", "table");
+}
+
+void dbz_schema_ddl(struct cdcd_encoder *e, struct cdcd_writer *w)
+{
+    static const char name[] = "io.debezium.connector.schema.";
+    dbz_adds(w, struct_open);
+    put_source(e, w);
+    cdcd_writer_char(w, ',');
+    PUT_FIELDS(w, ddl_start);
+    cdcd_writer_lit(w, ",{\"type\":\"array\",\"items\":");
+    dbz_adds(w, struct_open);
+    PUT_FIELDS(w, ddl_change);
+    cdcd_writer_char(w, ',');
+    put_ddl_table(w);
+    close_struct(w, false, name, strlen(name), "Change", NULL);
+    cdcd_writer_lit(w, ",\"optional\":false,\"field\":\"tableChanges\"}");
+    close_struct(w, false, e->source_schema_name, connector_prefix(e), "SchemaChangeValue", NULL);
+}
+
 static const char common[] = "io.debezium.connector.common.";
 
 void dbz_schema_fixed(struct cdcd_encoder *e, struct cdcd_writer *w, enum dbz_fixed which)
@@ -368,6 +444,7 @@ void dbz_schema_fixed(struct cdcd_encoder *e, struct cdcd_writer *w, enum dbz_fi
     struct field key[] = {{"string", which == DBZ_MESSAGE_KEY,
                            which == DBZ_MESSAGE_KEY     ? "prefix"
                            : which == DBZ_HEARTBEAT_KEY ? "serverName"
+                           : which == DBZ_DDL_KEY       ? "databaseName"
                                                         : "id"}};
     dbz_adds(w, struct_open);
     switch (which) {
@@ -400,6 +477,10 @@ void dbz_schema_fixed(struct cdcd_encoder *e, struct cdcd_writer *w, enum dbz_fi
     case DBZ_TRUNCATE_KEY:
         PUT_FIELDS(w, truncate_key_fields);
         close_struct(w, false, "cdcd.TruncateKey", 16, "", NULL);
+        break;
+    case DBZ_DDL_KEY:
+        PUT_FIELDS(w, key);
+        close_struct(w, false, e->source_schema_name, connector_prefix(e), "SchemaChangeKey", NULL);
         break;
     }
 }

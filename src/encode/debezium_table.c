@@ -149,7 +149,7 @@ static void column_init(struct cdcd_encoder *e, struct dbz_table *t, struct dbz_
                         const struct cdcd_column *col)
 {
     struct dbz_column *elem = NULL;
-    *c = (struct dbz_column){.col = col, .form = dbz_form_of(e->d.cfg, col)};
+    *c = (struct dbz_column){.col = col, .form = dbz_form_of(&e->d, col)};
     c->write = dbz_forms[c->form].write;
     if (c->form == DBZ_ARRAY) {
         elem = cdcd_arena_alloc(&t->arena, sizeof(*elem));
@@ -251,10 +251,12 @@ static struct cdcd_slice version_text(struct cdcd_arena *a, uint64_t version)
     return (struct cdcd_slice){text, 16};
 }
 
-/* All but the value of cdcd.pos and the headers of a key change. */
-static void headers_init(struct cdcd_encoder *e, struct dbz_table *t, const struct cdcd_schema *s)
+/* All but the value of cdcd.pos and the headers of a key change. `context`: those of the
+ * connector may be added. */
+static void headers_init(struct cdcd_encoder *e, struct dbz_table *t, bool context,
+                         const struct cdcd_schema *s)
 {
-    if (s && e->d.cfg->extended_headers) {
+    if (context && e->d.cfg->extended_headers) {
         t->headers[t->nheaders++] = header("__debezium.context.connectorLogicalName",
                                            cdcd_slice_str(e->env.topic_prefix), false);
         t->headers[t->nheaders++] = header("__debezium.context.taskId", cdcd_slice_str("0"), true);
@@ -310,6 +312,32 @@ static struct dbz_table *table_new(const struct cdcd_encoder *e)
     return t;
 }
 
+/* bigint.unsigned.handling.mode long: once a topic, with the columns. */
+static void warn_wrapping(struct cdcd_encoder *e, const struct dbz_table *t,
+                          const struct cdcd_schema *s)
+{
+    struct cdcd_buf names;
+    for (const struct dbz_wrapping *x = e->wrapping; x; x = x->next) {
+        if (x->topic == t->topic)
+            return;
+    }
+    cdcd_buf_init(&names, 0);
+    for (uint32_t i = 0; i < t->ncolumns; i++) {
+        if (t->columns[i].form == DBZ_UINT64_WRAPPED)
+            cdcd_buf_addf(&names, "%s%s", names.len ? ", " : "", t->columns[i].col->name);
+    }
+    if (names.len) {
+        struct dbz_wrapping *x = cdcd_arena_alloc(&e->arena, sizeof *x);
+        *x = (struct dbz_wrapping){e->wrapping, t->topic};
+        e->wrapping = x;
+        cdcd_warn("encode",
+                  "table %s.%s: with bigint.unsigned.handling.mode long, values of %s above "
+                  "9223372036854775807 become negative numbers, in keys too",
+                  s->schema[0] ? s->schema : s->db, s->table, cdcd_buf_cstr(&names));
+    }
+    cdcd_buf_free(&names);
+}
+
 static enum cdcd_rc table_build(struct cdcd_encoder *e, struct cdcd_schema *s,
                                 struct dbz_table **out, struct cdcd_error *err)
 {
@@ -330,8 +358,9 @@ static enum cdcd_rc table_build(struct cdcd_encoder *e, struct cdcd_schema *s,
     }
     t->topic = cdcd_encoder_topic(e, s);
     source_init(e, &t->arena, &t->source, s->db);
-    headers_init(e, t, s);
+    headers_init(e, t, true, s);
     templates_init(e, t);
+    warn_wrapping(e, t, s);
     *out = t;
     return CDCD_OK;
 }
@@ -363,7 +392,7 @@ struct dbz_table *dbz_message_get(struct cdcd_encoder *e, const char *db)
     struct dbz_table *t = table_new(e);
     struct cdcd_writer w;
     source_init(e, &t->arena, &t->source, db);
-    headers_init(e, t, NULL);
+    headers_init(e, t, false, NULL);
     cdcd_writer_begin(&w, &t->arena);
     if (e->d.cfg->schemas_enable) {
         cdcd_writer_lit(&w, "{\"schema\":");
@@ -375,5 +404,30 @@ struct dbz_table *dbz_message_get(struct cdcd_encoder *e, const char *db)
     t->value_suffix = cdcd_slice_str(e->d.cfg->schemas_enable ? "}" : "");
     e->message_db = cdcd_arena_dup(&t->arena, db, strlen(db));
     e->message = t;
+    return t;
+}
+
+struct dbz_table *dbz_ddl_get(struct cdcd_encoder *e, struct cdcd_slice name)
+{
+    if (e->ddl && cdcd_slice_eq(cdcd_slice_str(e->ddl_db), name))
+        return e->ddl;
+    dbz_table_free(e->ddl);
+    struct dbz_table *t = table_new(e);
+    struct cdcd_writer w;
+    e->ddl_db = cdcd_arena_dup(&t->arena, name.ptr ? name.ptr : "", name.len);
+    source_init(e, &t->arena, &t->source, e->ddl_db);
+    t->source.prefix.ptr++; /* the source block comes first: no comma */
+    t->source.prefix.len--;
+    headers_init(e, t, true, NULL);
+    cdcd_writer_begin(&w, &t->arena);
+    if (e->d.cfg->schemas_enable) {
+        cdcd_writer_lit(&w, "{\"schema\":");
+        dbz_schema_ddl(e, &w);
+        cdcd_writer_lit(&w, ",\"payload\":");
+    }
+    cdcd_writer_char(&w, '{');
+    t->value_prefix = cdcd_writer_end(&w);
+    t->value_suffix = cdcd_slice_str(e->d.cfg->schemas_enable ? "}" : "");
+    e->ddl = t;
     return t;
 }

@@ -4,6 +4,8 @@
  */
 #include "dbz.h"
 
+#include <cdcd/log.h>
+
 __extension__ typedef __int128 wide;
 
 #define DAY_SECONDS INT64_C(86400)
@@ -155,13 +157,58 @@ static bool overflow(struct dbz *d, struct cdcd_writer *w, const struct dbz_colu
                     what, other);
 }
 
+/* ---- what is no date ---- */
+
+/* Two rows whose keys differ only in what is no date get the same key. */
+static void warn_key(struct dbz *d, const struct dbz_column *c, const struct cdcd_cell *v)
+{
+    if (!c->col->key || d->key_warned)
+        return;
+    d->key_warned = true;
+    cdcd_warn("encode",
+              "key column %s: %.*s is no date and is written as 1970-01-01, as all such values "
+              "are, so that rows may get the same key; set zero.date.handling.mode to text",
+              c->col->name, (int)(v->len < 80 ? v->len : 80), v->ptr);
+}
+
+bool dbz_write_no_date(struct dbz *d, struct cdcd_writer *w, const struct dbz_column *c,
+                       const struct cdcd_cell *v)
+{
+    int shown = (int)(v->len < 80 ? v->len : 80);
+    if (v->kind != CDCD_C_TEXT)
+        return dbz_wrong_kind(d, c, v);
+    switch (d->cfg->zero_date_mode) {
+    case CDCD_ZERO_DATE_CONVERT:
+        if (c->col->optional) {
+            cdcd_writer_lit(w, "null");
+        } else {
+            warn_key(d, c, v);
+            dbz_adds(w, dbz_forms[c->form].zero);
+        }
+        return true;
+    case CDCD_ZERO_DATE_TEXT:
+        if (d->cfg->schemas_enable)
+            return dbz_fail(d, c,
+                            "\"%.*s\" is no date and has no form in zero.date.handling.mode: text "
+                            "with schemas.enable: true; set one of them otherwise",
+                            shown, v->ptr);
+        cdcd_json_string(w, v->ptr, v->len);
+        return true;
+    default:
+        return dbz_fail(d, c,
+                        "\"%.*s\" is no date; set zero.date.handling.mode to convert or text, or "
+                        "correct the row",
+                        shown, v->ptr);
+    }
+}
+
 /* ---- date ---- */
 
 bool dbz_write_date(struct dbz *d, struct cdcd_writer *w, const struct dbz_column *c,
                     const struct cdcd_cell *v)
 {
     if (v->kind != CDCD_C_DATE)
-        return dbz_wrong_kind(d, c, v);
+        return dbz_write_no_date(d, w, c, v);
     cdcd_json_int(w, v->inf > 0 ? DATE_INFINITY : v->inf < 0 ? DATE_MINUS_INFINITY : v->i);
     return true;
 }
@@ -170,7 +217,7 @@ bool dbz_write_date_iso(struct dbz *d, struct cdcd_writer *w, const struct dbz_c
                         const struct cdcd_cell *v)
 {
     if (v->kind != CDCD_C_DATE)
-        return dbz_wrong_kind(d, c, v);
+        return dbz_write_no_date(d, w, c, v);
     if (v->inf)
         return put_infinity(w, v->inf);
     char *p = cdcd_writer_room(w, 48);
@@ -184,25 +231,32 @@ bool dbz_write_date_iso(struct dbz *d, struct cdcd_writer *w, const struct dbz_c
 
 /* ---- time ---- */
 
-static bool put_time(struct dbz *d, struct cdcd_writer *w, const struct dbz_column *c,
-                     const struct cdcd_cell *v, int64_t divisor)
-{
-    if (v->kind != CDCD_C_TIME)
-        return dbz_wrong_kind(d, c, v);
-    cdcd_json_int(w, floor_div(v->i, divisor));
-    return true;
-}
-
+/* An int32, which MySQL's longest, 838:59:59, is beyond. */
 bool dbz_write_time_ms(struct dbz *d, struct cdcd_writer *w, const struct dbz_column *c,
                        const struct cdcd_cell *v)
 {
-    return put_time(d, w, c, v, 1000);
+    if (v->kind != CDCD_C_TIME)
+        return dbz_wrong_kind(d, c, v);
+    int64_t ms = floor_div(v->i, 1000);
+    if (ms < INT32_MIN || ms > INT32_MAX) {
+        if (d->cfg->time_overflow != CDCD_OVERFLOW_SATURATE)
+            return dbz_fail(d, c,
+                            "a time of %lld ms does not fit 32 bits; set time.precision.mode: "
+                            "microseconds, or time.overflow: saturate",
+                            (long long)ms);
+        ms = ms < 0 ? INT32_MIN : INT32_MAX;
+    }
+    cdcd_json_int(w, ms);
+    return true;
 }
 
 bool dbz_write_time_us(struct dbz *d, struct cdcd_writer *w, const struct dbz_column *c,
                        const struct cdcd_cell *v)
 {
-    return put_time(d, w, c, v, 1);
+    if (v->kind != CDCD_C_TIME)
+        return dbz_wrong_kind(d, c, v);
+    cdcd_json_int(w, v->i);
+    return true;
 }
 
 bool dbz_write_time_ns(struct dbz *d, struct cdcd_writer *w, const struct dbz_column *c,
@@ -262,7 +316,7 @@ bool dbz_write_ts_ms(struct dbz *d, struct cdcd_writer *w, const struct dbz_colu
                      const struct cdcd_cell *v)
 {
     if (v->kind != CDCD_C_TIMESTAMP)
-        return dbz_wrong_kind(d, c, v);
+        return dbz_write_no_date(d, w, c, v);
     if (v->inf) {
         cdcd_json_int(w, (v->inf > 0 ? TS_INFINITY_US : TS_MINUS_INFINITY_US) / 1000);
         return true;
@@ -274,7 +328,7 @@ bool dbz_write_ts_us(struct dbz *d, struct cdcd_writer *w, const struct dbz_colu
                      const struct cdcd_cell *v)
 {
     if (v->kind != CDCD_C_TIMESTAMP)
-        return dbz_wrong_kind(d, c, v);
+        return dbz_write_no_date(d, w, c, v);
     if (v->inf) {
         cdcd_json_int(w, v->inf > 0 ? TS_INFINITY_US : TS_MINUS_INFINITY_US);
         return true;
@@ -286,7 +340,7 @@ bool dbz_write_ts_ns(struct dbz *d, struct cdcd_writer *w, const struct dbz_colu
                      const struct cdcd_cell *v)
 {
     if (v->kind != CDCD_C_TIMESTAMP)
-        return dbz_wrong_kind(d, c, v);
+        return dbz_write_no_date(d, w, c, v);
     if (v->inf) {
         cdcd_json_int(w, v->inf > 0 ? INT64_MAX : INT64_MIN);
         return true;
@@ -298,7 +352,7 @@ static bool put_ts_text(struct dbz *d, struct cdcd_writer *w, const struct dbz_c
                         const struct cdcd_cell *v, int digits)
 {
     if (v->kind != CDCD_C_TIMESTAMP)
-        return dbz_wrong_kind(d, c, v);
+        return dbz_write_no_date(d, w, c, v);
     if (v->inf)
         return put_infinity(w, v->inf);
     char *p = cdcd_writer_room(w, 64);

@@ -60,6 +60,16 @@ static bool write_int(struct dbz *d, struct cdcd_writer *w, const struct dbz_col
     return true;
 }
 
+/* As the peer: the same 64 bits, signed. */
+static bool write_wrapped(struct dbz *d, struct cdcd_writer *w, const struct dbz_column *c,
+                          const struct cdcd_cell *v)
+{
+    if (v->kind != CDCD_C_INT && v->kind != CDCD_C_UINT)
+        return dbz_wrong_kind(d, c, v);
+    cdcd_json_int(w, v->i);
+    return true;
+}
+
 static bool write_text(struct dbz *d, struct cdcd_writer *w, const struct dbz_column *c,
                        const struct cdcd_cell *v)
 {
@@ -212,6 +222,16 @@ static bool write_map(struct dbz *d, struct cdcd_writer *w, const struct dbz_col
 
 /* ---- geometry ---- */
 
+static void put_srid(struct cdcd_writer *w, const struct cdcd_cell *v)
+{
+    uint32_t srid = cdcd_cell_srid(v);
+    cdcd_writer_lit(w, ",\"srid\":");
+    if (srid)
+        cdcd_json_uint(w, srid);
+    else
+        cdcd_writer_lit(w, "null");
+}
+
 static void put_le(uint8_t *p, const void *value, size_t n)
 {
     uint64_t v = 0;
@@ -220,12 +240,47 @@ static void put_le(uint8_t *p, const void *value, size_t n)
         p[i] = (uint8_t)(v >> (8 * i));
 }
 
+/* Well-known binary of a point in two dimensions, in either order of bytes. */
+static bool read_point(const struct cdcd_cell *v, double *xy)
+{
+    const uint8_t *p = (const uint8_t *)v->ptr;
+    if (v->len != 21 || p[0] > 1)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        uint64_t bits = 0;
+        for (int k = 0; k < 8; k++)
+            bits |= (uint64_t)p[5 + 8 * i + (p[0] ? k : 7 - k)] << (8 * k);
+        memcpy(&xy[i], &bits, 8);
+    }
+    return true;
+}
+
+/* A point with its spatial reference. */
+static bool write_point_geom(struct dbz *d, struct cdcd_writer *w, const struct dbz_column *c,
+                             const struct cdcd_cell *v)
+{
+    double xy[2];
+    if (!read_point(v, xy))
+        return dbz_fail(d, c, "%u bytes of well-known binary are no point", (unsigned)v->len);
+    cdcd_writer_lit(w, "{\"x\":");
+    dbz_put_double(w, xy[0]);
+    cdcd_writer_lit(w, ",\"y\":");
+    dbz_put_double(w, xy[1]);
+    cdcd_writer_lit(w, ",\"wkb\":");
+    cdcd_json_base64(w, v->ptr, v->len, false);
+    put_srid(w, v);
+    cdcd_writer_char(w, '}');
+    return true;
+}
+
 /* x, y and the same point as little-endian well-known binary. */
 static bool write_point(struct dbz *d, struct cdcd_writer *w, const struct dbz_column *c,
                         const struct cdcd_cell *v)
 {
     uint8_t wkb[21] = {1, 1, 0, 0, 0};
     double xy[2];
+    if (v->kind == CDCD_C_GEOM)
+        return write_point_geom(d, w, c, v);
     if (v->kind != CDCD_C_LIST || v->len != 2)
         return dbz_wrong_kind(d, c, v);
     for (int i = 0; i < 2; i++) {
@@ -264,15 +319,10 @@ static bool write_geometry(struct dbz *d, struct cdcd_writer *w, const struct db
 {
     if (v->kind != CDCD_C_GEOM)
         return dbz_wrong_kind(d, c, v);
-    uint32_t srid = cdcd_cell_srid(v);
     enum cdcd_shape shape = cdcd_cell_shape(v);
     cdcd_writer_lit(w, "{\"wkb\":");
     cdcd_json_base64(w, v->ptr, v->len, false);
-    cdcd_writer_lit(w, ",\"srid\":");
-    if (srid)
-        cdcd_json_uint(w, srid);
-    else
-        cdcd_writer_lit(w, "null");
+    put_srid(w, v);
     if (shape > CDCD_SHAPE_NONE && shape <= CDCD_SHAPE_POLYGON)
         put_shape(w, shape);
     cdcd_writer_char(w, '}');
@@ -376,6 +426,8 @@ const struct dbz_form_info dbz_forms[DBZ_FORMS] = {
     [DBZ_INT32] = {"int32", NULL, NULL, "0", write_int},
     [DBZ_INT64] = {"int64", NULL, NULL, "0", write_int},
     [DBZ_UINT64] = {"int64", NULL, NULL, "0", write_int},
+    [DBZ_UINT64_WRAPPED] = {"int64", NULL, NULL, "0", write_wrapped},
+    [DBZ_UINT64_DECIMAL] = {"bytes", CONNECT "Decimal", NULL, "\"AA==\"", dbz_write_uint64_decimal},
     [DBZ_FLOAT32] = {"float", NULL, NULL, "0.0", dbz_write_float},
     [DBZ_FLOAT64] = {"double", NULL, NULL, "0.0", dbz_write_float},
     [DBZ_DECIMAL] = {"bytes", CONNECT "Decimal", NULL, "\"AA==\"", dbz_write_decimal},
@@ -452,6 +504,16 @@ static enum dbz_form bytes_form(const struct cdcd_debezium_config *cfg)
     return forms[cfg->binary_mode];
 }
 
+/* Without a schema a JSON number has no end. */
+static enum dbz_form unsigned_form(const struct cdcd_debezium_config *cfg)
+{
+    switch (cfg->unsigned_mode) {
+    case CDCD_UNSIGNED_LONG: return DBZ_UINT64_WRAPPED;
+    case CDCD_UNSIGNED_PRECISE: return DBZ_UINT64_DECIMAL;
+    default: return cfg->schemas_enable ? DBZ_UINT64_DECIMAL : DBZ_UINT64;
+    }
+}
+
 /* Not given means microseconds. */
 static int fraction_digits(const struct cdcd_column *col)
 {
@@ -465,14 +527,17 @@ static enum dbz_form date_form(const struct cdcd_debezium_config *cfg)
                                                : DBZ_DATE;
 }
 
-static enum dbz_form time_form(const struct cdcd_debezium_config *cfg, int digits)
+static enum dbz_form time_form(const struct cdcd_debezium_config *cfg, bool micros, int digits)
 {
     switch (cfg->time_mode) {
     case CDCD_TIME_CONNECT: return DBZ_TIME_CONNECT;
     case CDCD_TIME_ISO: return DBZ_TIME_ISO;
     case CDCD_TIME_NANOS: return DBZ_TIME_NS;
     case CDCD_TIME_ADAPTIVE:
-        return digits <= 3 ? DBZ_TIME_MS : digits <= 6 ? DBZ_TIME_US : DBZ_TIME_NS;
+        return micros        ? DBZ_TIME_US
+               : digits <= 3 ? DBZ_TIME_MS
+               : digits <= 6 ? DBZ_TIME_US
+                             : DBZ_TIME_NS;
     default: return DBZ_TIME_US;
     }
 }
@@ -488,31 +553,32 @@ static enum dbz_form timestamp_form(const struct cdcd_debezium_config *cfg, int 
     }
 }
 
-enum dbz_form dbz_form_of(const struct cdcd_debezium_config *cfg, const struct cdcd_column *col)
+enum dbz_form dbz_form_of(const struct dbz *d, const struct cdcd_column *col)
 {
+    const struct cdcd_debezium_config *cfg = d->cfg;
     static const enum dbz_form plain[CDCD_T_COUNT] = {
-        [CDCD_T_BOOL] = DBZ_BOOL,           [CDCD_T_INT8] = DBZ_INT8,
-        [CDCD_T_INT16] = DBZ_INT16,         [CDCD_T_INT32] = DBZ_INT32,
-        [CDCD_T_INT64] = DBZ_INT64,         [CDCD_T_UINT64] = DBZ_UINT64,
-        [CDCD_T_FLOAT32] = DBZ_FLOAT32,     [CDCD_T_FLOAT64] = DBZ_FLOAT64,
-        [CDCD_T_STRING] = DBZ_STRING,       [CDCD_T_TIMETZ] = DBZ_TIMETZ,
-        [CDCD_T_TIMESTAMPTZ] = DBZ_TSTZ,    [CDCD_T_UUID] = DBZ_UUID,
-        [CDCD_T_JSON] = DBZ_JSON,           [CDCD_T_XML] = DBZ_XML,
-        [CDCD_T_ENUM] = DBZ_ENUM,           [CDCD_T_ENUMSET] = DBZ_ENUMSET,
-        [CDCD_T_LTREE] = DBZ_LTREE,         [CDCD_T_TSVECTOR] = DBZ_TSVECTOR,
-        [CDCD_T_POINT] = DBZ_POINT,         [CDCD_T_GEOMETRY] = DBZ_GEOMETRY,
-        [CDCD_T_VECTOR64] = DBZ_VECTOR64,   [CDCD_T_VECTOR32] = DBZ_VECTOR32,
-        [CDCD_T_SPARSEVEC] = DBZ_SPARSEVEC, [CDCD_T_YEAR] = DBZ_YEAR,
-        [CDCD_T_ARRAY] = DBZ_ARRAY,
+        [CDCD_T_BOOL] = DBZ_BOOL,         [CDCD_T_INT8] = DBZ_INT8,
+        [CDCD_T_INT16] = DBZ_INT16,       [CDCD_T_INT32] = DBZ_INT32,
+        [CDCD_T_INT64] = DBZ_INT64,       [CDCD_T_FLOAT32] = DBZ_FLOAT32,
+        [CDCD_T_FLOAT64] = DBZ_FLOAT64,   [CDCD_T_STRING] = DBZ_STRING,
+        [CDCD_T_TIMETZ] = DBZ_TIMETZ,     [CDCD_T_TIMESTAMPTZ] = DBZ_TSTZ,
+        [CDCD_T_UUID] = DBZ_UUID,         [CDCD_T_JSON] = DBZ_JSON,
+        [CDCD_T_XML] = DBZ_XML,           [CDCD_T_ENUM] = DBZ_ENUM,
+        [CDCD_T_ENUMSET] = DBZ_ENUMSET,   [CDCD_T_LTREE] = DBZ_LTREE,
+        [CDCD_T_TSVECTOR] = DBZ_TSVECTOR, [CDCD_T_POINT] = DBZ_POINT,
+        [CDCD_T_GEOMETRY] = DBZ_GEOMETRY, [CDCD_T_VECTOR64] = DBZ_VECTOR64,
+        [CDCD_T_VECTOR32] = DBZ_VECTOR32, [CDCD_T_SPARSEVEC] = DBZ_SPARSEVEC,
+        [CDCD_T_YEAR] = DBZ_YEAR,         [CDCD_T_ARRAY] = DBZ_ARRAY,
     };
     switch (col->type) {
     case CDCD_T_DECIMAL:
     case CDCD_T_MONEY: return decimal_form(cfg, DBZ_DECIMAL);
     case CDCD_T_VARDECIMAL: return decimal_form(cfg, DBZ_VARDECIMAL);
+    case CDCD_T_UINT64: return unsigned_form(cfg);
     case CDCD_T_BYTES: return bytes_form(cfg);
     case CDCD_T_BITS: return col->length == 1 ? DBZ_BIT : DBZ_BITS;
     case CDCD_T_DATE: return date_form(cfg);
-    case CDCD_T_TIME: return time_form(cfg, fraction_digits(col));
+    case CDCD_T_TIME: return time_form(cfg, d->time_micros, fraction_digits(col));
     case CDCD_T_TIMESTAMP: return timestamp_form(cfg, fraction_digits(col));
     case CDCD_T_INTERVAL:
         return cfg->interval_mode == CDCD_INTERVAL_STRING ? DBZ_INTERVAL_ISO : DBZ_INTERVAL;

@@ -179,6 +179,9 @@ struct cdcd_source_ops {
      * snapshot, before the stream of no_data): called after snapshot_begin and snapshot_tables, or
      * after resume with no position. */
     void (*notes)(struct cdcd_source *s, struct cdcd_batch *b);
+    /* TIME is a span that may be negative or longer than a day (MySQL): microseconds under
+     * time.precision.mode adaptive, whatever its digits. */
+    bool time_micros;
 };
 
 /* ---- sink ---- */

@@ -29,11 +29,11 @@ enum cdcd_type {
     CDCD_T_STRING,      /* TEXT */
     CDCD_T_BYTES,       /* BYTES */
     CDCD_T_BITS,        /* BYTES, little-endian; length = bits, INT32_MAX when unlimited */
-    CDCD_T_DATE,        /* DATE */
+    CDCD_T_DATE,        /* DATE, or TEXT for what is no date */
     CDCD_T_TIME,        /* TIME; scale = fraction digits */
     CDCD_T_TIMETZ,      /* TEXT, ISO in UTC ("10:44:15.123456Z") */
-    CDCD_T_TIMESTAMP,   /* TIMESTAMP without zone; scale = fraction digits */
-    CDCD_T_TIMESTAMPTZ, /* TIMESTAMP in UTC; scale = fraction digits */
+    CDCD_T_TIMESTAMP,   /* TIMESTAMP without zone, or TEXT; scale = fraction digits */
+    CDCD_T_TIMESTAMPTZ, /* TIMESTAMP in UTC, or TEXT; scale = fraction digits */
     CDCD_T_INTERVAL,    /* INTERVAL */
     CDCD_T_UUID,        /* TEXT */
     CDCD_T_JSON,        /* TEXT: JSON text */
@@ -43,7 +43,7 @@ enum cdcd_type {
     CDCD_T_LTREE,       /* TEXT */
     CDCD_T_TSVECTOR,    /* TEXT */
     CDCD_T_HSTORE,      /* MAP */
-    CDCD_T_POINT,       /* LIST of two FLOAT: x, y */
+    CDCD_T_POINT,       /* LIST of two FLOAT: x, y; or GEOM of a point, with its srid */
     CDCD_T_GEOMETRY,    /* GEOM: well-known binary and srid */
     CDCD_T_VECTOR64,    /* LIST of FLOAT (64 bit) */
     CDCD_T_VECTOR32,    /* LIST of FLOAT (32 bit) */
@@ -72,6 +72,7 @@ struct cdcd_column {
     const struct cdcd_column *elem;       /* ARRAY */
     uint32_t source_type;                 /* the source's own id of the type */
     const void *source_data;              /* the source's own; lives in the schema's arena */
+    const char *comment;                  /* for the `doc` of its schema; or NULL */
 };
 
 struct cdcd_schema {
