@@ -132,17 +132,19 @@ static bool is_first_option(const struct cdcd_option *o)
     return strcmp(o->name, "name") == 0 || strcmp(o->name, "topic.prefix") == 0;
 }
 
-static void print_sample(const struct cdcd_plugin *source, const struct cdcd_plugin *sink)
+/* `name` is what the source was asked for by: mariadb is served by the plugin mysql. */
+static void print_sample(const char *name, const struct cdcd_plugin *source,
+                         const struct cdcd_plugin *sink)
 {
-    printf("# cdcd: from %s to %s. Try it: cdcd check -c FILE, then cdcd run -c FILE.\n",
-           source->name, sink->name);
+    printf("# cdcd: from %s to %s. Try it: cdcd check -c FILE, then cdcd run -c FILE.\n", name,
+           sink->name);
     puts("# ${NAME} stands for an environment variable, ${file:/path} for what a file holds.\n"
          "# All keys with their meaning: cdcd config --reference.\n");
     for (const struct cdcd_option *o = cdcd_config_options; o->name; o++) {
         if (is_first_option(o))
             print_sample_option(o, "");
     }
-    print_sample_section(source->source->options, "source", source->name);
+    print_sample_section(source->source->options, "source", name);
     print_sample_section(sink->sink->options, "sink", sink->name);
     print_sample_section(cdcd_debezium_options, "format", "debezium");
     putchar('\n');
@@ -164,7 +166,7 @@ static int sample(const char *source_name, const char *sink_name)
         return cdcd_command_misused(&cdcd_cmd_config, "%s is no source", source_name);
     if (!sink->sink)
         return cdcd_command_misused(&cdcd_cmd_config, "%s is no sink", sink_name);
-    print_sample(source, sink);
+    print_sample(source_name, source, sink);
     return CDCD_EXIT_OK;
 }
 

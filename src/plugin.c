@@ -197,6 +197,7 @@ static const char *build_hint(const char *name)
     static const char *const needs[][2] = {
         {"postgres", "; it needs libpq-dev"},
         {"kafka", "; it needs librdkafka-dev"},
+        {"mysql", "; it needs libmariadb-dev (or libmysqlclient-dev), libzstd-dev and zlib1g-dev"},
     };
     for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
         if (strcmp(name, needs[i][0]) == 0)
@@ -245,12 +246,19 @@ static enum cdcd_rc load_from_folders(const char *name, const struct cdcd_plugin
     return rc;
 }
 
+/* Systems that one plugin serves under several names. */
+static const char *plugin_of(const char *name)
+{
+    return strcmp(name, "mariadb") == 0 ? "mysql" : name;
+}
+
 enum cdcd_rc cdcd_plugin_find(const char *name, const struct cdcd_plugin **out,
                               struct cdcd_error *err)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
     if (!*name || strspn(name, letters) != strlen(name))
         return cdcd_error_set(err, CDCD_ERR_CONFIG, "\"%s\" is no name of a plugin", name);
+    name = plugin_of(name);
     for (size_t i = 0; static_plugins && static_plugins[i]; i++) {
         if (strcmp(static_plugins[i]->name, name) == 0) {
             *out = static_plugins[i];

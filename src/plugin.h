@@ -11,6 +11,7 @@
 void cdcd_plugin_set_static(const struct cdcd_plugin *const *plugins);
 extern const struct cdcd_plugin *const cdcd_static_plugins[]; /* in CDCD_STATIC_PLUGINS builds */
 
+/* mariadb is another name of mysql. */
 CDCD_MUSTCHECK enum cdcd_rc cdcd_plugin_find(const char *name, const struct cdcd_plugin **out,
                                              struct cdcd_error *err);
 /* The same contract for a table that is already there; `where` names it in errors. */

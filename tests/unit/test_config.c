@@ -79,7 +79,9 @@ static struct cdcd_plugin toysource = {
     CDCD_PLUGIN_ABI, sizeof(struct cdcd_plugin), "toysource", "1", "", &source_ops, NULL};
 static struct cdcd_plugin toysink = {
     CDCD_PLUGIN_ABI, sizeof(struct cdcd_plugin), "toysink", "1", "", NULL, &sink_ops};
-static const struct cdcd_plugin *const toys[] = {&toysource, &toysink, NULL};
+static struct cdcd_plugin toymysql = {
+    CDCD_PLUGIN_ABI, sizeof(struct cdcd_plugin), "mysql", "1", "", &source_ops, NULL};
+static const struct cdcd_plugin *const toys[] = {&toysource, &toysink, &toymysql, NULL};
 
 static int setup(void **state)
 {
@@ -332,12 +334,37 @@ static void tables_are_sound(void **state)
     }
 }
 
+/* One plugin serves both systems; the section may have either name. */
+static void mariadb_is_mysql(void **state)
+{
+    (void)state;
+    struct cdcd_config *c;
+    struct cdcd_error err;
+    static const char *const names[] = {"mysql", "mariadb"};
+    for (size_t i = 0; i < 2; i++) {
+        char *yaml = cdcd_xasprintf("name: x\ntopic.prefix: p\nsource.%s.url: u\n" SINK, names[i]);
+        assert_int_equal(parse(yaml, &c, &err), CDCD_OK);
+        assert_ptr_equal(c->source_plugin, &toymysql);
+        assert_string_equal(((const struct toy *)c->source_config)->url, "u");
+        cdcd_config_free(c);
+        free(yaml);
+    }
+    assert_int_equal(parse("name: x\ntopic.prefix: p\nsource.mysql.url: u\n"
+                           "source.mariadb.size: 1\n" SINK,
+                           &c, &err),
+                     CDCD_ERROR);
+    assert_int_equal(parse("name: x\ntopic.prefix: p\nsource.mariadb.nosuch: u\n" SINK, &c, &err),
+                     CDCD_ERROR);
+    assert_non_null(strstr(err.text, "source.mariadb.nosuch"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_config),
         cmocka_unit_test(defaults),
         cmocka_unit_test(from_arguments),
+        cmocka_unit_test(mariadb_is_mysql),
         cmocka_unit_test(errors),
         cmocka_unit_test(missing_file),
         cmocka_unit_test(a_strange_temporary_folder_is_refused),
