@@ -150,7 +150,8 @@ struct my_column_decoder {
 };
 enum my_special {
     MY_PLAIN = 0,
-    MY_BINARY, /* BINARY(n): padded with 0x00 up to meta */
+    MY_BINARY, /* bytes: VARBINARY, BLOBs, BINARY(n), which is padded with 0x00 up to meta; any
+                  string type without it is text */
     MY_UUID,   /* MariaDB, 16 bytes, trailing zeros cut off */
     MY_INET6,
     MY_INET4,
