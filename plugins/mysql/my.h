@@ -205,6 +205,9 @@ struct cdcd_source {
     struct my_server server;
     struct my_filter *filter;
     struct my_shapes *shapes;
+    /* shapes are as of the position that start() gets: set by resume and by a first
+     * snapshot_begin. False: start() loads them from the notes. */
+    bool shapes_ready;
     struct my_stream *stream;
     struct my_snapshot *snapshot;
 };
