@@ -124,12 +124,13 @@ void my_decoder_free(struct my_decoder *d);
 enum cdcd_rc my_decode(struct my_decoder *d, struct cdcd_slice event, bool inner,
                        struct my_event *out, struct cdcd_error *err);
 
-/* payload.c: the events in a MY_EV_PAYLOAD event. The inflated bytes are the payload's, at most
- * `max` (an error beyond). FATAL "built without zstd" when there is none. */
+/* payload.c: the events in a MY_EV_PAYLOAD event, inflated one after the other. The compressed
+ * bytes are e's and must stay; an event in it may have `max` bytes (an error beyond). FATAL "built
+ * without zstd" when there is none. */
 struct my_payload;
 enum cdcd_rc my_payload_open(const struct my_event *e, size_t max, struct my_payload **out,
                              struct cdcd_error *err);
-/* END after the last one; borrowed until close. */
+/* END after the last one; borrowed until the next call. */
 enum cdcd_rc my_payload_next(struct my_payload *p, struct cdcd_slice *event,
                              struct cdcd_error *err);
 void my_payload_close(struct my_payload *p);
