@@ -89,7 +89,7 @@ static void check_position(struct checking *c)
     struct cdcd_error err = {0};
     struct kafka_setting set;
     struct cdcd_buf state;
-    char instance[33];
+    struct kafka_held held;
     bool there = false;
     for (int i = 0; i < c->md->topic_cnt; i++)
         there = there || strcmp(c->md->topics[i].topic, s->position_name) == 0;
@@ -109,12 +109,15 @@ static void check_position(struct checking *c)
         return;
     }
     cdcd_buf_init(&state, 0);
-    if (kafka_position_read(s, &state, instance, &err) != CDCD_OK)
+    struct cdcd_notes *notes = cdcd_notes_new();
+    if (kafka_position_read(s, &state, &held, &err) != CDCD_OK ||
+        kafka_notes_read(s, &held, notes, &err) != CDCD_OK)
         add(c, CDCD_CHECK_FAIL, "sink.kafka position", NULL, "%s", err.text);
     else
         add(c, CDCD_CHECK_OK, "sink.kafka position", NULL, "topic %s %s", s->position_name,
             state.len ? "holds a position: the pipeline goes on from there"
                       : "holds no position: the pipeline begins anew");
+    cdcd_notes_free(notes);
     cdcd_buf_free(&state);
 }
 

@@ -6,7 +6,8 @@
  *   producer.c  the producer's life, transactions, commits, fencing
  *   client.c    configuration, callbacks, error texts and classes
  *   topics.c    topics: looked up, created, their settings checked
- *   position.c  the position topic: reading its end, writing records
+ *   position.c  the position topic: reading its end, writing records; how topics are read
+ *   notes.c     the source's notes, in a topic of their own
  *   refuse.c    records that the broker refuses, and the policy for them
  *   check.c     the checks of `cdcd check`
  */
@@ -66,7 +67,26 @@ struct kafka_refusal {
 
 struct kafka_state_mark {
     uint64_t seq;
-    struct cdcd_slice state; /* owned */
+    struct cdcd_slice state;  /* owned */
+    struct cdcd_notes *notes; /* changed ones, owned; see kafka_notes_change. NULL: none */
+};
+
+/* The source's notes (notes.c). */
+struct kafka_notes {
+    struct cdcd_notes *changed; /* since the last position; values as in records */
+    struct cdcd_notes *live;    /* what the topic holds with the last position: key -> set */
+    struct cdcd_notes *garbage; /* keys of records that count no more; values empty */
+    uint64_t set;               /* number of the last set */
+    uint64_t highest;           /* of those ever seen */
+    bool sending;               /* `changed` is on its way and must stay as it is */
+    size_t at;                  /* how many of garbage and changed are produced */
+    uint64_t in_flight;
+};
+
+/* What the newest record of the position topic says besides the state. */
+struct kafka_held {
+    char instance[33];  /* which wrote it */
+    uint64_t set, live; /* number of the last set of notes, and how many there are */
 };
 
 struct kafka_counters {
@@ -78,8 +98,9 @@ enum kafka_tx { KAFKA_TX_NONE, KAFKA_TX_OPEN, KAFKA_TX_COMMITTING };
 struct cdcd_sink {
     const struct kafka_config *config;
     const struct cdcd_sink_env *env;
-    char *position_name, *transactional_id, *dead_letter_name; /* owned */
-    char instance[33];                                         /* this process, in hex */
+    /* owned */
+    char *position_name, *notes_name, *transactional_id, *dead_letter_name;
+    char instance[33]; /* this process, in hex */
 
     rd_kafka_t *rk; /* NULL: none */
     unsigned generation;
@@ -90,7 +111,7 @@ struct cdcd_sink {
     int64_t careful_since;
     bool restart_wanted; /* new settings need a new producer, between transactions */
     struct kafka_topic *topics;
-    struct kafka_topic position, dead_letter;
+    struct kafka_topic position, notes_topic, dead_letter;
 
     struct cdcd_batch *first, *last; /* taken but not wholly produced */
     struct cdcd_record *cursor;      /* next record of `first`, when begun */
@@ -104,6 +125,7 @@ struct cdcd_sink {
 
     struct cdcd_buf state; /* newest state of a submitted batch */
     bool state_new;        /* it is not durable yet */
+    struct kafka_notes notes;
 
     /* exactly once */
     enum kafka_tx tx;
@@ -186,11 +208,37 @@ void kafka_describe(struct cdcd_sink *s, const char *const *names, size_t n,
                     struct kafka_setting *out);
 
 /* ---- position.c ---- */
-/* The newest record of this pipeline: its state (empty: none) and which instance wrote it. */
-enum cdcd_rc kafka_position_read(struct cdcd_sink *s, struct cdcd_buf *state, char instance[33],
-                                 struct cdcd_error *err);
+struct kafka_reading {
+    const char *topic;
+    bool there;       /* it exists: a broker that does not know it has just started */
+    const char *gone; /* what that means when it stays unknown; NULL: the broker's error */
+    bool whole;       /* from the beginning; else backwards until something is found */
+    void *ctx;
+    /* True: this is what was looked for. */
+    bool (*take)(void *ctx, const rd_kafka_message_t *m);
+};
+/* Reads what is committed in the one partition of a topic. A topic that is not there is empty. */
+enum cdcd_rc kafka_read(struct cdcd_sink *s, const struct kafka_reading *what,
+                        struct cdcd_error *err);
+/* The newest record of this pipeline: its state (empty: none) and what else it says. */
+enum cdcd_rc kafka_position_read(struct cdcd_sink *s, struct cdcd_buf *state,
+                                 struct kafka_held *held, struct cdcd_error *err);
 /* Produces s->state as the position. AGAIN: the queue is full. */
 enum cdcd_rc kafka_position_produce(struct cdcd_sink *s, struct cdcd_error *err);
+
+/* ---- notes.c ---- */
+void kafka_notes_init(struct kafka_notes *n);
+void kafka_notes_free(struct kafka_notes *n);
+void kafka_notes_clear(struct kafka_notes *n);
+/* Adds a batch's notes to *to, which is made when it is NULL. */
+void kafka_notes_change(struct cdcd_notes **to, const struct cdcd_batch *b);
+void kafka_notes_add(struct kafka_notes *n, const struct cdcd_notes *changed);
+/* The notes of the position that was read, into *out. LOSS when they are not all there. */
+enum cdcd_rc kafka_notes_read(struct cdcd_sink *s, const struct kafka_held *held,
+                              struct cdcd_notes *out, struct cdcd_error *err);
+/* Produces what changed, before the position that needs it. AGAIN: not done yet (the queue is
+ * full; or, but for exactly once, the broker has not confirmed all). */
+enum cdcd_rc kafka_notes_produce(struct cdcd_sink *s, struct cdcd_error *err);
 
 /* ---- refuse.c ---- */
 /* From the delivery report of a record that was not delivered: sets the sink's fault. */

@@ -210,14 +210,15 @@ enum cdcd_rc kafka_producer_restart(struct cdcd_sink *s, struct cdcd_error *err)
 static enum cdcd_rc fenced(struct cdcd_sink *s, struct cdcd_error *err)
 {
     struct cdcd_buf state;
-    char instance[33] = "";
+    struct kafka_held held = {0};
+    const char *instance = held.instance;
     bool slept = s->tx_timeout && cdcd_now_ms() - s->last_report > s->tx_timeout / 2;
     enum cdcd_rc rc = CDCD_OK;
     cdcd_buf_init(&state, 0);
     for (int attempt = 0; rc == CDCD_OK && attempt < (slept ? 1 : 6); attempt++) {
         if (attempt)
             rd_kafka_poll(s->rk, 500);
-        rc = kafka_position_read(s, &state, instance, err);
+        rc = kafka_position_read(s, &state, &held, err);
         if (*instance && strcmp(instance, s->instance) != 0)
             break;
     }
@@ -367,9 +368,12 @@ static enum cdcd_rc commit_step(struct cdcd_sink *s, struct cdcd_error *err)
     if (s->tx == KAFKA_TX_NONE && open_for_position(s, err) != CDCD_OK)
         return CDCD_ERROR;
     if (s->tx == KAFKA_TX_OPEN && s->state_new && !s->tx_position) {
-        enum cdcd_rc rc = kafka_position_produce(s, err);
+        enum cdcd_rc rc = kafka_notes_produce(s, err);
+        if (rc == CDCD_OK)
+            rc = kafka_position_produce(s, err);
         if (rc != CDCD_OK)
             return rc == CDCD_AGAIN ? kafka_serve(s, 5, false, err) : CDCD_ERROR;
+        s->notes.sending = false;
         s->tx_position = true;
         s->state_new = false;
     }
@@ -440,15 +444,20 @@ enum cdcd_rc kafka_claim(struct cdcd_sink *s, struct cdcd_error *err)
 
 /* ---- at least once, at most once ---- */
 
+/* Its notes go first. Until they are confirmed the state stays as it is, and this is called
+ * again. */
 static enum cdcd_rc send_position(struct cdcd_sink *s, uint64_t seq, struct cdcd_error *err)
 {
-    enum cdcd_rc rc = kafka_position_produce(s, err);
+    s->position_seq = seq;
+    enum cdcd_rc rc = kafka_notes_produce(s, err);
+    if (rc == CDCD_OK)
+        rc = kafka_position_produce(s, err);
     if (rc == CDCD_AGAIN)
         return CDCD_OK;
     if (rc != CDCD_OK)
         return rc;
+    s->notes.sending = false;
     s->position_in_flight = true;
-    s->position_seq = seq;
     s->position_at = cdcd_now_ms();
     s->state_new = false;
     return CDCD_OK;
@@ -457,6 +466,8 @@ static enum cdcd_rc send_position(struct cdcd_sink *s, uint64_t seq, struct cdcd
 static enum cdcd_rc settle_least(struct cdcd_sink *s, bool more, bool flush, struct cdcd_error *err)
 {
     uint64_t seq = s->tracker.prefix;
+    if (s->notes.sending)
+        return send_position(s, s->position_seq, err);
     kafka_marks_take(s, seq);
     if (s->position_in_flight)
         return CDCD_OK;
@@ -471,6 +482,8 @@ static enum cdcd_rc settle_least(struct cdcd_sink *s, bool more, bool flush, str
 
 static enum cdcd_rc settle_most(struct cdcd_sink *s, struct cdcd_error *err)
 {
+    if (s->notes.sending)
+        return send_position(s, s->position_seq, err);
     if (s->position_in_flight || s->gate == s->taken)
         return CDCD_OK;
     kafka_marks_take(s, s->taken);

@@ -29,7 +29,8 @@ void kafka_mark(struct cdcd_sink *s, const struct cdcd_batch *b)
         s->marks = cdcd_xrealloc(s->marks, s->marks_cap * sizeof *s->marks);
     }
     s->marks[s->nmarks++] = (struct kafka_state_mark){
-        b->seq, {cdcd_xstrndup(b->state.ptr, b->state.len), b->state.len}};
+        .seq = b->seq, .state = {cdcd_xstrndup(b->state.ptr, b->state.len), b->state.len}};
+    kafka_notes_change(&s->marks[s->nmarks - 1].notes, b);
 }
 
 void kafka_marks_take(struct cdcd_sink *s, uint64_t seq)
@@ -39,6 +40,9 @@ void kafka_marks_take(struct cdcd_sink *s, uint64_t seq)
         cdcd_buf_clear(&s->state);
         cdcd_buf_add(&s->state, s->marks[n].state.ptr, s->marks[n].state.len);
         s->state_new = true;
+        if (s->marks[n].notes)
+            kafka_notes_add(&s->notes, s->marks[n].notes);
+        cdcd_notes_free(s->marks[n].notes);
         free((char *)(uintptr_t)s->marks[n++].state.ptr);
     }
     if (n)
@@ -79,6 +83,10 @@ void kafka_delivered(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
         s->tx_first_report = cdcd_now_ms();
     if (m->err)
         kafka_refused(s, m);
+    if (m->_private == &s->notes) {
+        s->notes.in_flight--;
+        return;
+    }
     if (m->_private != s) {
         release(s, m->_private);
         return;
@@ -272,6 +280,7 @@ static void end_batch(struct cdcd_sink *s, struct cdcd_batch *b)
     if (s->config->delivery == CDCD_EXACTLY_ONCE && b->state.ptr) {
         cdcd_buf_clear(&s->state);
         cdcd_buf_add(&s->state, b->state.ptr, b->state.len);
+        kafka_notes_change(&s->notes.changed, b);
         if (s->tx == KAFKA_TX_NONE && !s->state_new)
             s->tx_since = cdcd_now_ms();
         s->state_new = true;

@@ -6,6 +6,7 @@
 
 #include <cdcd/version.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +80,9 @@ static const struct cdcd_option kafka_options[] = {
      FIELD(position_topic),
      .default_ = "",
      .doc = "Compacted topic of one partition in which the pipeline's position is kept, for this "
-            "pipeline alone. Default: __cdcd.position.NAME."},
+            "pipeline alone. Default: __cdcd.position.NAME. What a source must remember besides, "
+            "such as the shapes of MySQL's tables, is kept in a second topic: __cdcd.notes.NAME, "
+            "or this name with .notes behind it."},
     {.name = "transaction.max.ms",
      .type = CDCD_OPT_DURATION,
      FIELD(transaction_ms),
@@ -149,11 +152,17 @@ struct cdcd_sink *kafka_sink_new(const struct kafka_config *config, const struct
     s->transactional_id = name_or(config->transactional_id, "cdcd-", env->pipeline);
     s->position_name = name_or(config->position_topic, "__cdcd.position.", env->pipeline);
     make_topic_name(s->position_name);
+    s->notes_name = config->position_topic && *config->position_topic
+                        ? cdcd_xasprintf("%s.notes", config->position_topic)
+                        : cdcd_xasprintf("__cdcd.notes.%s", env->pipeline);
+    make_topic_name(s->notes_name);
     s->dead_letter_name = config->dead_letter_topic && *config->dead_letter_topic
                               ? cdcd_xstrdup(config->dead_letter_topic)
                               : cdcd_xasprintf("%s.dead-letter", env->topic_prefix);
     make_topic_name(s->dead_letter_name);
     s->position = (struct kafka_topic){.name = s->position_name, .keyed = true};
+    s->notes_topic = (struct kafka_topic){.name = s->notes_name, .keyed = true};
+    kafka_notes_init(&s->notes);
     s->dead_letter = (struct kafka_topic){.name = s->dead_letter_name};
     make_instance(s->instance);
     cdcd_buf_init(&s->state, 0);
@@ -174,8 +183,10 @@ void kafka_sink_free(struct cdcd_sink *s)
     free(s->marks);
     cdcd_tracker_free(&s->tracker);
     cdcd_buf_free(&s->state);
+    kafka_notes_free(&s->notes);
     free(s->vu);
     free(s->position_name);
+    free(s->notes_name);
     free(s->transactional_id);
     free(s->dead_letter_name);
     free(s);
@@ -220,6 +231,7 @@ static void session_reset(struct cdcd_sink *s)
     kafka_producer_end(s);
     kafka_marks_take(s, UINT64_MAX);
     cdcd_buf_clear(&s->state);
+    kafka_notes_clear(&s->notes);
     s->state_new = false;
     cdcd_tracker_reset(&s->tracker);
     s->taken = s->submitted = s->durable = s->commit_seq = 0;
@@ -237,16 +249,18 @@ static void session_reset(struct cdcd_sink *s)
     s->counters.sessions++;
 }
 
-static enum cdcd_rc session_begin(struct cdcd_sink *s, struct cdcd_error *err)
+static enum cdcd_rc session_begin(struct cdcd_sink *s, struct cdcd_notes *notes,
+                                  struct cdcd_error *err)
 {
-    char instance[33];
+    struct kafka_held held;
     if (kafka_producer_begin(s, err) != CDCD_OK || kafka_topics_again(s, err) != CDCD_OK)
         return CDCD_ERROR;
     if (s->restart_wanted && kafka_producer_restart(s, err) != CDCD_OK)
         return CDCD_ERROR;
     /* After the older instance is fenced and its transaction settled: what is there now is the
      * truth. */
-    if (kafka_position_read(s, &s->state, instance, err) != CDCD_OK)
+    if (kafka_position_read(s, &s->state, &held, err) != CDCD_OK ||
+        kafka_notes_read(s, &held, notes, err) != CDCD_OK)
         return CDCD_ERROR;
     return s->config->delivery == CDCD_EXACTLY_ONCE ? kafka_claim(s, err) : CDCD_OK;
 }
@@ -254,10 +268,9 @@ static enum cdcd_rc session_begin(struct cdcd_sink *s, struct cdcd_error *err)
 static enum cdcd_rc kafka_load(struct cdcd_sink *s, struct cdcd_buf *state,
                                struct cdcd_notes *notes, struct cdcd_error *err)
 {
-    (void)notes;
     cdcd_buf_clear(state);
     session_reset(s);
-    if (session_begin(s, err) != CDCD_OK)
+    if (session_begin(s, notes, err) != CDCD_OK)
         return CDCD_ERROR;
     cdcd_buf_add(state, s->state.ptr, s->state.len);
     s->broken = false;
@@ -295,6 +308,7 @@ static enum cdcd_rc kafka_write(struct cdcd_sink *s, struct cdcd_batch *b, struc
         s->env->batch_done(s->env->ctx, b);
         return not_begun(err);
     }
+    assert(b->state.ptr || !b->notes);
     b->next = NULL;
     *(s->last ? &s->last->next : &s->first) = b;
     s->last = b;

@@ -91,12 +91,18 @@ static bool has_leaders(const struct rd_kafka_metadata *md, const char *name)
 
 /* ---- creating ---- */
 
+/* The topics in which the sink remembers. */
+static bool is_memory(const struct cdcd_sink *s, const struct kafka_topic *kt)
+{
+    return kt == &s->position || kt == &s->notes_topic;
+}
+
 /* Everything that is fixed when a topic is made. */
 struct shape {
     const char *name, *cleanup_policy;
     int partitions;
     const struct cdcd_strmap *more;
-    bool small; /* the position topic: short segments, cleaned early */
+    bool small; /* positions and notes: short segments, cleaned early */
 };
 
 static enum cdcd_rc add_setting(struct cdcd_sink *s, rd_kafka_NewTopic_t *t, const char *name,
@@ -293,7 +299,7 @@ static void shape_of(const struct cdcd_sink *s, const struct kafka_topic *kt, st
         shape->more = NULL;
         shape->partitions = 1;
     }
-    if (kt == &s->position) {
+    if (is_memory(s, kt)) {
         shape->cleanup_policy = "compact";
         shape->small = true;
     }
@@ -317,13 +323,14 @@ static enum cdcd_rc examine(struct cdcd_sink *s, struct kafka_topic *kt,
             "--bootstrap-server %s --alter --topic %s --add-config "
             "cleanup.policy=delete",
             kt->name, set->cleanup_policy, s->config->bootstrap, kt->name);
-    if (kt == &s->position && *set->cleanup_policy && !kt->compacted)
-        return cdcd_error_set(err, CDCD_ERR_CONFIG,
-                              "topic %s holds the pipeline's position but has cleanup.policy=%s, "
-                              "so the position would be deleted one day; run: kafka-configs.sh "
-                              "--bootstrap-server %s --alter --topic %s --add-config "
-                              "cleanup.policy=compact",
-                              kt->name, set->cleanup_policy, s->config->bootstrap, kt->name);
+    if (is_memory(s, kt) && *set->cleanup_policy && !kt->compacted)
+        return cdcd_error_set(
+            err, CDCD_ERR_CONFIG,
+            "topic %s holds the pipeline's position or notes but has "
+            "cleanup.policy=%s, so they would be deleted one day; run: kafka-configs.sh "
+            "--bootstrap-server %s --alter --topic %s --add-config "
+            "cleanup.policy=compact",
+            kt->name, set->cleanup_policy, s->config->bootstrap, kt->name);
     if (!kt->warned && kt->keyed && *set->cleanup_policy && !kt->compacted &&
         is_compacted(s->config->cleanup_policy)) {
         kt->warned = true;
@@ -466,6 +473,7 @@ void kafka_topics_release(struct cdcd_sink *s)
     for (struct kafka_topic *kt = s->topics; kt; kt = kt->next)
         release(kt);
     release(&s->position);
+    release(&s->notes_topic);
     release(&s->dead_letter);
 }
 
