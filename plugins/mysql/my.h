@@ -1,7 +1,9 @@
 /*
  * my.h: what the files of the MySQL and MariaDB plugin share.
  *
- *   conn.c        sockets: connections, queries, the raw dump of the binlog; never parses an event
+ *   conn.c        connections, queries, errors; url.c, shim.c (client libraries), server.c,
+ *                 grants.c                                                     url.h, shim.h, grants.h
+ *   dump.c        the raw dump of the binlog; never parses an event
  *   gtid.c        GTID sets of both servers
  *   position.c    the resume position as JSON
  *   filter.c      include and exclude lists
@@ -115,6 +117,9 @@ enum cdcd_rc my_dump_open(const struct my_config *cfg, const struct my_server *s
                           const struct my_position *from, struct my_dump **out,
                           struct cdcd_error *err);
 void my_dump_close(struct my_dump *d);
+/* CONFIG error when another client is registered at the server under our server_id. */
+enum cdcd_rc my_dump_check_double(MYSQL *m, const struct my_config *cfg,
+                                  const struct my_server *server, struct cdcd_error *err);
 /* One event, header and checksum included, borrowed until the next call. AGAIN: none before the
  * deadline (monotonic ms; 0: do not wait). RETRY when the connection breaks, LOSS when the server
  * says that the log is purged or it lacks the GTIDs. An EOF packet is RETRY. */
@@ -210,6 +215,7 @@ struct cdcd_source {
     bool shapes_ready;
     struct my_stream *stream;
     struct my_snapshot *snapshot;
+    struct my_position view; /* source.c: where the newest view stands; all NULL: none yet */
 };
 /* source.c: s->sql, reconnected if it has died meanwhile. */
 enum cdcd_rc my_source_sql(struct cdcd_source *s, MYSQL **out, struct cdcd_error *err);
