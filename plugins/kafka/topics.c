@@ -116,7 +116,7 @@ static enum cdcd_rc new_topic(struct cdcd_sink *s, const struct shape *shape,
                               rd_kafka_NewTopic_t **out, struct cdcd_error *err)
 {
     static const char *const small[][2] = {
-        {"segment.bytes", "4194304"},
+        {"segment.bytes", "20971520"}, /* a record must fit in one */
         {"min.cleanable.dirty.ratio", "0.1"},
         {"max.message.bytes", "16777216"}, /* the state of a large snapshot */
     };

@@ -43,6 +43,7 @@ struct bench {
     long large;         /* number of a record of large_bytes; 0: none */
     size_t large_bytes;
     long tombstone; /* number of a record without value; 0: none */
+    bool noted;     /* batches have notes; they must end at multiples of PER_BATCH */
 };
 
 static inline void bench_batch_done(void *ctx, struct cdcd_batch *b)
@@ -111,6 +112,45 @@ static inline void bench_free(struct bench *t)
     cdcd_notes_free(t->notes);
 }
 
+/* ---- notes: what the source of the log would remember ---- */
+
+/* The batch that ends at n sets "always" and one of seven keys, and forgets another. */
+static inline void bench_note(struct cdcd_batch *b, long n)
+{
+    char key[32], value[64];
+    int len = snprintf(value, sizeof value, "{\"n\":%ld}", n);
+    cdcd_batch_note(b, cdcd_slice_str("always"), (struct cdcd_slice){value, (size_t)len});
+    snprintf(key, sizeof key, "[\"db\",\"t/%ld\"]", n / PER_BATCH % 7);
+    cdcd_batch_note(b, cdcd_slice_str(key),
+                    (struct cdcd_slice){value, n / PER_BATCH % 5 ? (size_t)len : 0});
+    snprintf(key, sizeof key, "[\"db\",\"t/%ld\"]", (n / PER_BATCH + 3) % 7);
+    cdcd_batch_note(b, cdcd_slice_str(key), (struct cdcd_slice){NULL, 0});
+}
+
+/* What was loaded are exactly the notes of the state of record n. */
+static inline void assert_notes(const struct bench *t, long n)
+{
+    struct cdcd_notes *want = cdcd_notes_new();
+    struct cdcd_batch *b = cdcd_batch_new();
+    for (long to = PER_BATCH; to <= n; to += PER_BATCH)
+        bench_note(b, to);
+    for (const struct cdcd_note *note = b->notes; note; note = note->next)
+        cdcd_notes_set(want, note->key, note->value);
+    cdcd_batch_free(b);
+    if (cdcd_notes_count(t->notes) != cdcd_notes_count(want))
+        fail_msg("%zu notes at %ld, not %zu", cdcd_notes_count(t->notes), n,
+                 cdcd_notes_count(want));
+    for (size_t i = 0; i < cdcd_notes_count(want); i++) {
+        struct cdcd_slice key, value, is_key, is_value;
+        cdcd_notes_at(want, i, &key, &value);
+        cdcd_notes_at(t->notes, i, &is_key, &is_value);
+        if (!cdcd_slice_eq(key, is_key) || !cdcd_slice_eq(value, is_value))
+            fail_msg("at %ld: %.*s is %.*s, not %.*s", n, (int)is_key.len, is_key.ptr,
+                     (int)is_value.len, is_value.ptr, (int)value.len, value.ptr);
+    }
+    cdcd_notes_free(want);
+}
+
 /* Loads; the number of the last record that the sink holds, or -1. */
 static inline long bench_try_load(struct bench *t)
 {
@@ -124,6 +164,8 @@ static inline long bench_try_load(struct bench *t)
     assert_int_equal(t->made, t->given_back);
     if (t->state.len)
         assert_int_equal(sscanf(cdcd_buf_cstr(&t->state), "{\"n\":%ld}", &n), 1);
+    if (t->noted)
+        assert_notes(t, n);
     return n;
 }
 
@@ -171,6 +213,8 @@ static inline enum cdcd_rc bench_write(struct bench *t, long from, long to)
     int len = snprintf(text, sizeof text, "{\"n\":%ld}", to);
     for (long n = from; n <= to; n++)
         bench_record(t, b, n);
+    if (t->noted)
+        bench_note(b, to);
     b->state = (struct cdcd_slice){cdcd_arena_dup(&b->arena, text, (size_t)len), (size_t)len};
     b->seq = ++t->seq;
     t->made++;

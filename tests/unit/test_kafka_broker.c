@@ -448,6 +448,187 @@ static void at_least_once(void **state)
     assert_log(bootstrap, t->topic_names[0], 1, 600, 0);
 }
 
+/* ---- notes: each load checks that they are those of the state ---- */
+
+static void notes_topic_is_made(void **state)
+{
+    struct bench *t = begin(state);
+    struct kafka_setting set;
+    bench_open(t);
+    bench_load(t);
+    assert_int_equal(bench_run(t, 1, 10), CDCD_OK);
+    bench_close(t);
+    t->noted = true;
+    bench_open(t);
+    OPS->load(t->sink, &t->state, t->notes, &t->err);
+    assert_int_equal(cdcd_notes_count(t->notes), 0);
+    t->seq = t->durable = 0;
+    struct cdcd_batch *b = cdcd_batch_new();
+    b->state = cdcd_slice_str("{\"n\":10}");
+    b->seq = ++t->seq;
+    bench_note(b, 10);
+    t->made++;
+    assert_int_equal(OPS->write(t->sink, b, &t->err), CDCD_OK);
+    assert_int_equal(bench_flush(t), CDCD_OK);
+    assert_int_equal(bench_load(t), 10);
+    const char *const names[] = {t->sink->notes_name};
+    for (int i = 0; i < 50; i++) {
+        kafka_describe(t->sink, names, 1, &set);
+        if (*set.cleanup_policy)
+            break;
+        usleep(100000);
+    }
+    assert_string_equal(set.cleanup_policy, "compact");
+}
+
+static void notes_of_killed_processes(void **state)
+{
+    static const int deliveries[] = {CDCD_EXACTLY_ONCE, CDCD_AT_LEAST_ONCE, CDCD_AT_MOST_ONCE};
+    struct bench *t = begin(state);
+    long last = 0;
+    t->noted = true;
+    for (unsigned round = 0; round < 9; round++) {
+        int status;
+        t->config.delivery = deliveries[round % 3];
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            bench_open(t);
+            child_dies(t, round);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        bench_open(t);
+        long n = bench_load(t);
+        assert_true(n >= last + 20 * (long)round);
+        bench_close(t);
+        last = n;
+    }
+}
+
+/* A process that is gone between a set of notes and its position: the set does not count, now or
+ * after the next one. */
+static void left_behind(void **state, int delivery)
+{
+    struct bench *t = begin(state);
+    t->noted = true;
+    t->config.delivery = delivery;
+    bench_open(t);
+    bench_load(t);
+    assert_int_equal(bench_run(t, 1, 100), CDCD_OK);
+    struct cdcd_batch *b = cdcd_batch_new();
+    bench_note(b, 110);
+    cdcd_batch_note(b, cdcd_slice_str("stray"), cdcd_slice_str("x"));
+    cdcd_batch_note(b, cdcd_slice_str("always"), (struct cdcd_slice){NULL, 0});
+    b->seq = 1000;
+    kafka_notes_change(&t->sink->notes.changed, b);
+    cdcd_batch_free(b);
+    if (delivery == CDCD_EXACTLY_ONCE)
+        rd_kafka_begin_transaction(t->sink->rk);
+    enum cdcd_rc rc;
+    while ((rc = kafka_notes_produce(t->sink, &t->err)) == CDCD_AGAIN)
+        rd_kafka_poll(t->sink->rk, 10);
+    assert_int_equal(rc, CDCD_OK);
+    if (delivery == CDCD_EXACTLY_ONCE) {
+        rd_kafka_error_t *e = rd_kafka_commit_transaction(t->sink->rk, 10000);
+        assert_null(e);
+    }
+    bench_close(t);
+    bench_open(t);
+    assert_int_equal(bench_load(t), 100);
+    assert_int_equal(bench_load(t), 100);
+    assert_int_equal(bench_run(t, 101, 200), CDCD_OK);
+    assert_int_equal(bench_load(t), 200);
+    bench_close(t);
+    bench_open(t);
+    assert_int_equal(bench_load(t), 200);
+}
+
+static void notes_left_behind(void **state)
+{
+    left_behind(state, CDCD_AT_LEAST_ONCE);
+}
+
+static void notes_left_behind_at_most(void **state)
+{
+    left_behind(state, CDCD_AT_MOST_ONCE);
+}
+
+static void notes_left_behind_exactly(void **state)
+{
+    left_behind(state, CDCD_EXACTLY_ONCE);
+}
+
+/* Far more than fits a set of records, and large ones. */
+static void many_notes(void **state)
+{
+    enum { N = 5000 };
+    struct bench *t = begin(state);
+    size_t size = 6 << 20;
+    char key[64], *large = cdcd_xcalloc(1, size);
+    memset(large, 'x', size);
+    bench_open(t);
+    bench_load(t);
+    struct cdcd_batch *b = cdcd_batch_new();
+    b->state = cdcd_slice_str("{\"n\":1}");
+    b->seq = ++t->seq;
+    for (int i = 0; i < N; i++) {
+        int len = snprintf(key, sizeof key, "[\"db\",\"table%d\"]", i);
+        cdcd_batch_note(b, (struct cdcd_slice){key, (size_t)len}, (struct cdcd_slice){large, 2000});
+    }
+    cdcd_batch_note(b, cdcd_slice_str("large"), (struct cdcd_slice){large, size});
+    t->made++;
+    assert_int_equal(OPS->write(t->sink, b, &t->err), CDCD_OK);
+    int64_t start = cdcd_now_ms();
+    if (bench_flush(t) != CDCD_OK)
+        fail_msg("%s", t->err.text);
+    print_message("wrote %d notes in %lld ms\n", N, (long long)(cdcd_now_ms() - start));
+    start = cdcd_now_ms();
+    assert_int_equal(bench_load(t), 1);
+    print_message("loaded them in %lld ms\n", (long long)(cdcd_now_ms() - start));
+    assert_int_equal(cdcd_notes_count(t->notes), N + 1);
+    assert_int_equal(cdcd_notes_get(t->notes, cdcd_slice_str("large")).len, size);
+    free(large);
+}
+
+static void delete_topic(const char *name)
+{
+    char text[256];
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    seen_set(conf, "bootstrap.servers", bootstrap);
+    rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof text);
+    rd_kafka_queue_t *q = rd_kafka_queue_new(rk);
+    rd_kafka_DeleteTopic_t *topic = rd_kafka_DeleteTopic_new(name);
+    rd_kafka_DeleteTopics(rk, &topic, 1, NULL, q);
+    rd_kafka_event_t *ev = rd_kafka_queue_poll(q, 20000);
+    assert_non_null(ev);
+    rd_kafka_event_destroy(ev);
+    rd_kafka_DeleteTopic_destroy(topic);
+    rd_kafka_queue_destroy(q);
+    rd_kafka_destroy(rk);
+    usleep(500000);
+}
+
+static void notes_taken_away(void **state)
+{
+    const char *const compact[][2] = {{"cleanup.policy", "compact"}};
+    struct bench *t = begin(state);
+    t->noted = true;
+    bench_open(t);
+    bench_load(t);
+    assert_int_equal(bench_run(t, 1, 100), CDCD_OK);
+    delete_topic(t->sink->notes_name);
+    make_topic(t->sink->notes_name, 1, compact, 1);
+    assert_int_equal(bench_try_load(t), -1);
+    assert_int_equal(t->err.class, CDCD_ERR_LOSS);
+    assert_non_null(strstr(t->err.text, t->sink->notes_name));
+    /* With both gone the pipeline begins anew; what is left of notes does not count. */
+    delete_topic(t->sink->position_name);
+    bench_close(t);
+    bench_open(t);
+    assert_int_equal(bench_load(t), 0);
+}
+
 /* ---- outages: the broker process is stopped for a while ---- */
 
 static void broker_signal(int sig)
@@ -512,6 +693,13 @@ int main(void)
         TEST(small_limit),
         TEST(refused_among_others),
         TEST(at_least_once),
+        TEST(notes_topic_is_made),
+        TEST(notes_of_killed_processes),
+        TEST(notes_left_behind),
+        TEST(notes_left_behind_at_most),
+        TEST(notes_left_behind_exactly),
+        TEST(many_notes),
+        TEST(notes_taken_away),
         TEST(short_outage),
         TEST(long_outage),
     };

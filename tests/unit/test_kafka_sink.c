@@ -26,6 +26,8 @@ static void make_topics(struct mock *m)
         rd_kafka_mock_topic_create(m->cluster, m->bench.topic_names[i], 1, 1);
     snprintf(name, sizeof name, "__cdcd.position.%s", m->bench.pipeline);
     rd_kafka_mock_topic_create(m->cluster, name, 1, 1);
+    snprintf(name, sizeof name, "__cdcd.notes.%s", m->bench.pipeline);
+    rd_kafka_mock_topic_create(m->cluster, name, 1, 1);
     snprintf(name, sizeof name, "%s.dead-letter", m->bench.prefix);
     rd_kafka_mock_topic_create(m->cluster, name, 1, 1);
 }
@@ -123,6 +125,64 @@ static void at_least_once(void **state)
 static void at_most_once(void **state)
 {
     delivers(*state, CDCD_AT_MOST_ONCE);
+}
+
+/* Loads check that the notes are those of the state. */
+static void notes_go_with_the_state(void **state)
+{
+    struct mock *m = *state;
+    struct bench *t = &m->bench;
+    static const int deliveries[] = {CDCD_EXACTLY_ONCE, CDCD_AT_LEAST_ONCE, CDCD_AT_MOST_ONCE};
+    long n = 0;
+    t->noted = true;
+    for (size_t i = 0; i < 6; i++) {
+        t->config.delivery = deliveries[i % 3];
+        bench_open(t);
+        assert_int_equal(bench_load(t), n);
+        assert_int_equal(bench_run(t, n + 1, n + 130), CDCD_OK);
+        n += 130;
+        assert_int_equal(bench_load(t), n);
+        assert_int_equal(bench_run(t, n + 1, n + 20), CDCD_OK);
+        n += 20;
+        /* Written and not waited for: the close may or may not have it delivered. */
+        bench_write(t, n + 1, n + 10);
+        OPS->poll(t->sink, 0, true, false, &t->err);
+        bench_close(t);
+        bench_open(t);
+        long held = bench_load(t);
+        assert_true(held == n || held == n + 10);
+        n = held;
+        bench_close(t);
+    }
+}
+
+/* A broker that loses requests in between: every session begins with notes that fit. */
+static void notes_survive_errors(void **state)
+{
+    struct mock *m = *state;
+    struct bench *t = &m->bench;
+    static const int deliveries[] = {CDCD_EXACTLY_ONCE, CDCD_AT_LEAST_ONCE};
+    t->noted = true;
+    long n = 0;
+    for (size_t i = 0; i < 2; i++) {
+        t->config.delivery = deliveries[i];
+        bench_open(t);
+        bench_load(t);
+        for (int round = 0; round < 4; round++, n += 50) {
+            push_errors(m, API_PRODUCE, (size_t)round + 1,
+                        RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
+            if (bench_run(t, n + 1, n + 50) != CDCD_OK) {
+                long held;
+                rd_kafka_mock_clear_request_errors(m->cluster, API_PRODUCE);
+                while ((held = bench_try_load(t)) < 0)
+                    usleep(50000);
+                bench_run_retrying(t, held + 1, n + 50, 10);
+            }
+            rd_kafka_mock_clear_request_errors(m->cluster, API_PRODUCE);
+        }
+        assert_int_equal(bench_load(t), n);
+        bench_close(t);
+    }
 }
 
 static void empty_batches(void **state)
@@ -504,6 +564,8 @@ int main(void)
         TEST(exactly_once),
         TEST(at_least_once),
         TEST(at_most_once),
+        TEST(notes_go_with_the_state),
+        TEST(notes_survive_errors),
         TEST(empty_batches),
         TEST(many_topics),
         TEST(more_makes_larger_transactions),
