@@ -11,7 +11,7 @@
 
 /* ---- group.c ---- */
 struct my_group;
-/* `max`: of the file on disk, together for all groups of `pool`. */
+/* `max`: of the files on disk, together for all groups of the pool; 0: no limit. */
 struct my_group_pool {
     const char *dir;
     uint64_t max, used;
@@ -19,16 +19,21 @@ struct my_group_pool {
 struct my_group *my_group_new(struct my_group_pool *pool);
 void my_group_free(struct my_group *g);
 void my_group_reset(struct my_group *g);
-/* Copies the raw event (without checksum). FATAL with the mend when the spill area is full. */
-enum cdcd_rc my_group_add(struct my_group *g, struct cdcd_slice event, struct cdcd_error *err);
-/* Reading, from the start: END after the last. Borrowed until the next call. */
+/* Copies the raw event (without checksum) and where it begins in its file. FATAL with the mend when
+ * the spill area is full. */
+enum cdcd_rc my_group_add(struct my_group *g, struct cdcd_slice event, uint64_t place,
+                          struct cdcd_error *err);
+/* How much is in it, and taking back all that was added since. */
+uint64_t my_group_mark(const struct my_group *g);
+enum cdcd_rc my_group_cut(struct my_group *g, uint64_t mark, struct cdcd_error *err);
+/* It will wait for long: gives back memory that it does not need. */
+void my_group_pause(struct my_group *g);
+/* Reading, from the start, once all is added: END after the last. Borrowed until the next call. */
 enum cdcd_rc my_group_rewind(struct my_group *g, struct cdcd_error *err);
-enum cdcd_rc my_group_next(struct my_group *g, struct cdcd_slice *event, struct cdcd_error *err);
+enum cdcd_rc my_group_next(struct my_group *g, struct cdcd_slice *event, uint64_t *place,
+                           struct cdcd_error *err);
 
-/* ---- change.c ---- */
-struct my_tx; /* stream.c: of the group being delivered */
-
-/* ---- stream.c: the source ops ---- */
+/* ---- stream_read.c: the source ops; all else of the stream is in stream_int.h ---- */
 enum cdcd_rc my_stream_resume(struct cdcd_source *s, struct cdcd_slice from,
                               struct cdcd_buf *position, struct cdcd_error *err);
 enum cdcd_rc my_stream_start(struct cdcd_source *s, struct cdcd_slice from, struct cdcd_error *err);
