@@ -4,7 +4,8 @@
  *   - every change behind the first view's position is committed exactly once, in order,
  *   - every key's values never go back, and the last one equals the table,
  *   - a row of the snapshot is committed at most once,
- *   - a position that the source is told was durable before.
+ *   - a position that the source is told was durable before,
+ *   - the notes that a session begins with are those of its position.
  */
 #include "pipeline.h"
 
@@ -50,6 +51,7 @@ static struct model {
     unsigned begun_with; /* the seed, for messages */
     bool with_rows;      /* there is a snapshot: the store is the table from its end on */
     bool complete;
+    unsigned notes_seen; /* sessions that began with some */
 } M;
 
 static int rnd(int n)
@@ -86,8 +88,9 @@ static int row_at(int key, int64_t p)
 /* ---- the source ---- */
 
 struct cdcd_source {
+    const struct cdcd_source_env *env;
     struct cdcd_schema *schemas[NTABLES];
-    int64_t next, barrier, view;
+    int64_t next, barrier, view, begin;
 };
 
 struct cdcd_worker {
@@ -135,11 +138,50 @@ static struct cdcd_schema *make_schema(int t)
     return s;
 }
 
+/* The source notes of some keys which change is their newest one; forgotten when they have no
+ * row. So the notes follow from the position. */
+#define NOTED 12
+
+static void add_note(struct cdcd_batch *b, int key, int row)
+{
+    char name[32], value[32];
+    int n = snprintf(value, sizeof value, "%d", row);
+    snprintf(name, sizeof name, "key %d", key);
+    cdcd_batch_note(b, cdcd_slice_str(name),
+                    (struct cdcd_slice){row < 0 ? NULL : value, (size_t)n});
+}
+
+/* All notes at the first position. Some may be there from before a loss. */
+static void src_notes(struct cdcd_source *s, struct cdcd_batch *b)
+{
+    for (int k = 0; k < NOTED; k++)
+        add_note(b, k, row_at(k, s->begin));
+}
+
+static void assert_notes(const struct cdcd_notes *notes, int64_t p)
+{
+    size_t n = 0;
+    for (int k = 0; k < NOTED; k++) {
+        char name[32], want[32] = "";
+        int row = row_at(k, p);
+        snprintf(name, sizeof name, "key %d", k);
+        struct cdcd_slice is = cdcd_notes_get(notes, cdcd_slice_str(name));
+        if (row >= 0)
+            snprintf(want, sizeof want, "%d", row);
+        n += row >= 0;
+        if ((row >= 0) != (is.ptr != NULL) || !cdcd_slice_eq(is, cdcd_slice_str(want)))
+            fail_msg("seed %u: at %lld note \"%s\" is %.*s, not %s", M.begun_with, (long long)p,
+                     name, (int)is.len, is.ptr ? is.ptr : "", want);
+    }
+    assert_int_equal(cdcd_notes_count(notes), n);
+}
+
 static enum cdcd_rc src_open(struct cdcd_source **out, const void *config,
                              const struct cdcd_source_env *env, struct cdcd_error *err)
 {
-    (void)config, (void)env, (void)err;
+    (void)config, (void)err;
     struct cdcd_source *s = cdcd_xcalloc(1, sizeof *s);
+    s->env = env;
     for (int t = 0; t < NTABLES; t++)
         s->schemas[t] = make_schema(t);
     s->barrier = -1;
@@ -157,14 +199,16 @@ static void src_close(struct cdcd_source *s)
 static enum cdcd_rc src_resume(struct cdcd_source *s, struct cdcd_slice from,
                                struct cdcd_buf *position, struct cdcd_error *err)
 {
-    (void)s, (void)err;
+    (void)err;
     if (!from.ptr) {
-        M.first_view = M.n;
+        M.first_view = s->begin = M.n;
         add_position(position, M.n);
         return CDCD_OK;
     }
     assert_true(parse_p(from) <= M.durable_p);
     assert_true(parse_member(from, "q") >= M.told_q);
+    assert_notes(s->env->notes, parse_p(from));
+    M.notes_seen += cdcd_notes_count(s->env->notes) > 0;
     cdcd_buf_add(position, from.ptr, from.len);
     return CDCD_OK;
 }
@@ -201,6 +245,8 @@ static enum cdcd_rc src_read(struct cdcd_source *s, struct cdcd_batch *b, int64_
         struct change c = M.log[s->next];
         add_row(s, b, c.delete_ ? CDCD_OP_DELETE : CDCD_OP_UPDATE, c.key, s->next,
                 (struct cdcd_pos){(uint64_t)s->next, 1, true});
+        if (c.key < NOTED)
+            add_note(b, c.key, c.delete_ ? -1 : (int)s->next);
         s->next++;
         n++;
     }
@@ -256,8 +302,12 @@ static enum cdcd_rc src_snapshot_begin(struct cdcd_source *s, struct cdcd_slice 
         M.first_view = M.n;
     else
         assert_true(parse_p(from) <= s->view);
-    if (from.ptr)
+    if (from.ptr) {
         assert_true(parse_member(from, "q") >= M.told_q);
+        assert_notes(s->env->notes, parse_p(from));
+        M.notes_seen += cdcd_notes_count(s->env->notes) > 0;
+    }
+    s->begin = s->view;
     add_position(position, s->view);
     return CDCD_OK;
 }
@@ -367,6 +417,7 @@ static const struct cdcd_source_ops source_ops = {
     .worker_close = wrk_close,
     .worker_begin = wrk_begin,
     .worker_read = wrk_read,
+    .notes = src_notes,
 };
 
 /* ---- the sink ---- */
@@ -384,6 +435,8 @@ struct cdcd_sink {
     struct row *rows; /* committed, then pending */
     size_t ncommitted, n, cap;
     char *state, *pending_state;
+    struct cdcd_notes *notes; /* committed */
+    struct cdcd_batch *noted; /* holds those that are pending */
     uint64_t last_seq;
     bool dirty;
 };
@@ -396,6 +449,8 @@ static enum cdcd_rc snk_open(struct cdcd_sink **out, const void *config,
     (void)config, (void)err;
     struct cdcd_sink *s = cdcd_xcalloc(1, sizeof *s);
     s->env = env;
+    s->notes = cdcd_notes_new();
+    s->noted = cdcd_batch_new();
     the_sink = *out = s;
     return CDCD_OK;
 }
@@ -408,8 +463,13 @@ static void snk_close(struct cdcd_sink *s)
 static enum cdcd_rc snk_load(struct cdcd_sink *s, struct cdcd_buf *state, struct cdcd_notes *notes,
                              struct cdcd_error *err)
 {
-    (void)notes;
     (void)err;
+    cdcd_batch_reset(s->noted);
+    for (size_t i = 0; i < cdcd_notes_count(s->notes); i++) {
+        struct cdcd_slice key, value;
+        cdcd_notes_at(s->notes, i, &key, &value);
+        cdcd_notes_set(notes, key, value);
+    }
     s->n = s->ncommitted;
     s->dirty = false;
     free(s->pending_state);
@@ -466,6 +526,9 @@ static void commit(struct cdcd_sink *s)
         return;
     s->ncommitted = s->n;
     s->dirty = false;
+    for (const struct cdcd_note *n = s->noted->notes; n; n = n->next)
+        cdcd_notes_set(s->notes, n->key, n->value);
+    cdcd_batch_reset(s->noted);
     if (s->pending_state) {
         free(s->state);
         s->state = s->pending_state;
@@ -489,6 +552,9 @@ static enum cdcd_rc snk_write(struct cdcd_sink *s, struct cdcd_batch *b, struct 
 {
     for (const struct cdcd_record *r = b->records; r; r = r->next)
         keep_record(s, r);
+    assert_true(b->state.ptr || !b->notes);
+    for (const struct cdcd_note *n = b->notes; n; n = n->next)
+        cdcd_batch_note(s->noted, n->key, n->value);
     if (b->state.ptr) {
         free(s->pending_state);
         s->pending_state = cdcd_xstrndup(b->state.ptr, b->state.len);
@@ -604,6 +670,8 @@ static void free_sink(void)
     free(the_sink->rows);
     free(the_sink->state);
     free(the_sink->pending_state);
+    cdcd_notes_free(the_sink->notes);
+    cdcd_batch_free(the_sink->noted);
     free(the_sink);
     the_sink = NULL;
 }
@@ -634,6 +702,8 @@ static void errors_at_random_moments(void **state)
         begin_model(seed);
         run_pipeline(seed, 1200, 5 + (int)seed, CDCD_SNAPSHOT_INITIAL, false);
         judge(true, true);
+        assert_notes(the_sink->notes, M.durable_p);
+        assert_true(M.notes_seen > 5);
         free_sink();
     }
 }
@@ -644,6 +714,8 @@ static void no_data_has_only_changes(void **state)
     begin_model(7);
     run_pipeline(7, 800, 30, CDCD_SNAPSHOT_NO_DATA, false);
     judge(true, false);
+    assert_notes(the_sink->notes, M.durable_p);
+    assert_true(M.notes_seen > 0);
     for (size_t i = 0; i < the_sink->ncommitted; i++)
         assert_int_not_equal(the_sink->rows[i].op, 'r');
     free_sink();
@@ -657,6 +729,7 @@ static void loss_becomes_a_snapshot(void **state)
     M.lose_at = 600;
     run_pipeline(3, 1500, 0, CDCD_SNAPSHOT_WHEN_NEEDED, false);
     struct cdcd_sink *s = the_sink;
+    assert_notes(s->notes, M.durable_p);
     int reads[KEYS] = {0}, twice = 0;
     int64_t newest[KEYS];
     for (int k = 0; k < KEYS; k++)
