@@ -244,6 +244,8 @@ static enum cdcd_rc tls_options(MYSQL *m, const struct my_config *cfg, const str
     const char *ca = either(u->ssl_ca, cfg->ssl_ca);
     *mode = u->ssl_mode ? (enum my_ssl_mode)my_ssl_mode_parse(u->ssl_mode)
                         : (enum my_ssl_mode)cfg->ssl_mode;
+    if (u->socket && *mode == MY_SSL_PREFERRED)
+        *mode = MY_SSL_DISABLED; /* nobody is in between */
     if (*mode == MY_SSL_VERIFY_CA && !ca)
         return cdcd_error_set(err, CDCD_ERR_CONFIG,
                               "ssl.mode verify_ca needs the authority's certificate in ssl.ca");
@@ -281,7 +283,8 @@ static enum cdcd_rc connect_error(MYSQL *m, const struct my_url *u, struct cdcd_
     describe(u, what, sizeof what);
     my_error(m, err, "%s", what);
     if (err && err->class == CDCD_ERR_CONFIG &&
-        (atomic_load(&connected_once) || has_part(err->text, "Temporary failure")))
+        (atomic_load(&connected_once) || has_part(err->text, "Temporary failure") ||
+         has_part(err->text, "(-3)"))) /* EAI_AGAIN: the name server does not answer */
         err->class = CDCD_ERR_RETRY;
     if (err && err->class == CDCD_ERR_FATAL)
         err->class = CDCD_ERR_RETRY;

@@ -182,10 +182,12 @@ static int column(MYSQL_RES *r, const char *name)
 
 /* Among those that are registered now. One that does not register is not seen here; the newer one
  * of two is the one that a server keeps, and the older gets an error that says so. */
-static enum cdcd_rc check_double(MYSQL *m, const struct my_config *cfg,
-                                 const struct my_server *server, const char *uuid, const char *host,
-                                 struct cdcd_error *err)
+enum cdcd_rc my_dump_check_double(MYSQL *m, const struct my_config *cfg,
+                                  const struct my_server *server, struct cdcd_error *err)
 {
+    char uuid[37], host[61];
+    replica_uuid(cfg, uuid);
+    host_name(cfg, host);
     MYSQL_RES *r = NULL;
     struct cdcd_error ignored = {0};
     bool replicas = server->flavor == MY_MYSQL && server->version >= 80022;
