@@ -335,6 +335,46 @@ class Pipe:
                 out[key] = r["value"]["after"]
         return out
 
+    # -- the position that the folder remembers (plugins/file/record.c) --
+
+    @property
+    def record(self):
+        return os.path.join(self.out, ".cdcd-%s.state" % self.cdcd.config["name"])
+
+    def state(self):
+        """The last document that was stored, with `position` parsed."""
+        with open(self.record, "rb") as f:
+            data = f.read()
+        at = [m for m in re.finditer(rb"(?:^|\n)state (\d+)\n", data)][-1]
+        state = json.loads(data[at.end():at.end() + int(at[1])])
+        if isinstance(state["position"], str):
+            state["position"] = json.loads(state["position"])
+        return state
+
+    def edit_position(self, **changed):
+        """As if the pipeline, which is stopped, had ended elsewhere in the log."""
+        with open(self.record, "rb") as f:
+            data = f.read()
+        at = [m for m in re.finditer(rb"(?:^|\n)state (\d+)\n", data)][-1]
+        state = json.loads(data[at.end():at.end() + int(at[1])])
+        text = isinstance(state["position"], str)
+        position = json.loads(state["position"]) if text else state["position"]
+        position.update(changed)
+        state["position"] = json.dumps(position) if text else position
+        body = json.dumps(state).encode()
+        body = b"state %d\n%s" % (len(body), body)
+        with open(self.record, "ab") as f:
+            f.write(b"cdcd1 %08x %d\n%s\n" % (crc32c(body), len(body), body))
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ 0x82f63b78 if crc & 1 else crc >> 1
+    return crc ^ 0xffffffff
+
 
 _servers = {}
 
