@@ -569,6 +569,7 @@ ALTER TABLE parts ADD COLUMN (a1 timestamp NULL DEFAULT CURRENT_TIMESTAMP ON UPD
 ALTER TABLE parts COLLATE = default;
 ALTER TABLE parts MODIFY COLUMN parts.txt varchar(300), ADD INDEX tx (txt(10));
 ALTER TABLE parts MODIFY COLUMN txt varchar(300);
+CREATE INDEX tx ON parts (txt(10));
 ALTER TABLE parts DROP INDEX tx, ADD UNIQUE KEY ux (`key`, kind);
 ALTER TABLE parts ADD COLUMN /*M! IF NOT EXISTS */ gone int /*M! , DROP COLUMN IF EXISTS gone_too */;
 ALTER TABLE parts DROP COLUMN gone, RENAME COLUMN n TO nn;
