@@ -34,6 +34,20 @@ static const struct cdcd_source_ops et_source = {
     .source_schema_name = "io.debezium.connector.postgresql.Source",
 };
 
+static const struct cdcd_column et_mysql_columns[] = {
+    SOURCE_COLUMN("table", CDCD_T_STRING, true), SOURCE_COLUMN("server_id", CDCD_T_INT64, false),
+    SOURCE_COLUMN("gtid", CDCD_T_STRING, true),  SOURCE_COLUMN("file", CDCD_T_STRING, false),
+    SOURCE_COLUMN("pos", CDCD_T_INT64, false),   SOURCE_COLUMN("row", CDCD_T_INT32, false),
+    SOURCE_COLUMN("thread", CDCD_T_INT64, true), SOURCE_COLUMN("query", CDCD_T_STRING, true),
+};
+static const struct cdcd_source_ops et_mysql = {
+    .connector = "mysql",
+    .source_columns = et_mysql_columns,
+    .nsource_columns = 8,
+    .source_schema_name = "io.debezium.connector.mysql.Source",
+    .time_micros = true,
+};
+
 /* Debezium's defaults. */
 static inline struct cdcd_debezium_config et_config(void)
 {
@@ -146,25 +160,37 @@ static inline struct cdcd_schema *et_schema(const char *table, const struct et_c
         }                                                                   \
     }
 
+#define C_GEOM(s, id)                                                      \
+    {                                                                      \
+        .kind = CDCD_C_GEOM, .aux = (id), .len = sizeof(s) - 1, .ptr = (s) \
+    }
+
 /* ---- an encoder and a batch ---- */
 struct et {
     struct cdcd_debezium_config cfg;
     struct cdcd_encoder *encoder;
     struct cdcd_batch *batch;
     struct cdcd_error err;
-    struct cdcd_cell source[7];
+    struct cdcd_cell source[8];
 };
 
-static inline void et_open_kafka(struct et *t, const struct cdcd_debezium_config *cfg,
-                                 const char *prefix, bool compacted)
+static inline void et_open_source(struct et *t, const struct cdcd_debezium_config *cfg,
+                                  const char *prefix, bool compacted,
+                                  const struct cdcd_source_ops *source)
 {
     struct cdcd_encoder_env env = {.pipeline = "test",
                                    .topic_prefix = prefix,
-                                   .source = &et_source,
+                                   .source = source,
                                    .compacted_truncates = compacted};
     *t = (struct et){.cfg = *cfg, .batch = cdcd_batch_new()};
     if (cdcd_encoder_new(&t->cfg, &env, &t->encoder, &t->err) != CDCD_OK)
         fail_msg("%s", t->err.text);
+}
+
+static inline void et_open_kafka(struct et *t, const struct cdcd_debezium_config *cfg,
+                                 const char *prefix, bool compacted)
+{
+    et_open_source(t, cfg, prefix, compacted, &et_source);
 }
 
 static inline void et_open(struct et *t, const struct cdcd_debezium_config *cfg)
