@@ -310,7 +310,7 @@ static void put_source(struct cdcd_encoder *e, struct cdcd_writer *w)
         cdcd_writer_char(w, ',');
         put_schema(w, &c, c.col->name);
     }
-    close_struct(w, false, ops->source_schema_name, strlen(ops->source_schema_name), "", "source");
+    close_struct(w, false, e->source_schema_name, strlen(e->source_schema_name), "", "source");
 }
 
 static void put_transaction(struct cdcd_writer *w)
