@@ -26,7 +26,7 @@ const struct cdcd_option my_options[] = {
      "Where the server is: mysql://USER:PASSWORD@HOST:PORT/, or mariadb:// with the same meaning; "
      "reserved characters of the password as %XX; ?socket=PATH for a local socket. The user needs "
      "REPLICATION SLAVE, REPLICATION CLIENT (MariaDB: BINLOG MONITOR) and SELECT on the captured "
-     "tables, on MySQL also RELOAD, FLUSH_TABLES or BACKUP_ADMIN for the snapshot.",
+     "tables, on MySQL also RELOAD or FLUSH_TABLES for the snapshot.",
      "mysql://cdcd:${MYSQLPASSWORD}@127.0.0.1:3306/"},
     {OPT("server.id", INT, server_id, "0"), 0, UINT32_MAX, NULL, 0,
      "The number under which the log is read; unique among the server's replicas. 0: one that is "
@@ -357,6 +357,7 @@ static const struct cdcd_source_ops source_ops = {
     .describe = my_describe,
     .names = source_names,
     .notes = source_notes,
+    .time_micros = true,
 };
 
 CDCD_EXPORT const struct cdcd_plugin CDCD_PLUGIN_SYMBOL(mysql) = {
