@@ -182,7 +182,7 @@ static enum cdcd_rc partial(struct my_stream *st, const char *columns, struct cd
         "the row event at %s lacks columns of table %s: %s. Nothing of it was used and the "
         "position "
         "has not moved. binlog_row_image must be FULL in all sessions; for what is already logged, "
-        "set row.image.mode: placeholder (unknown values are then written as "
+        "set row.image.handling.mode: placeholder (unknown values are then written as "
         "unavailable.value.placeholder), or start a new snapshot",
         my_stream_where(st, where), st->rows_entry->shape->label, columns);
 }

@@ -180,7 +180,8 @@ struct my_stream {
     uint64_t barrier_pos;
 
     bool notes_due;       /* shapes changed since the last position was handed on */
-    uint64_t statements;  /* that changed captured tables and were passed over (statement.mode) */
+    uint64_t statements;  /* that changed captured tables and were passed over
+                             (statement.handling.mode) */
     int64_t last_ts_us;   /* commit time of the newest group */
     struct my_reading *r; /* stream_read.c; NULL in tests */
 };

@@ -149,16 +149,18 @@ static enum cdcd_rc on_dml(struct my_stream *st, const struct my_event *e,
             err, CDCD_ERR_LOSS,
             "the statement \"%.*s%s\" at %s changes %s%s%s, but the server logged only its text "
             "(binlog_format STATEMENT or MIXED), so the changed rows are unknown. Set "
-            "binlog_format=ROW in all sessions and take a new snapshot, or set statement.mode: "
+            "binlog_format=ROW in all sessions and take a new snapshot, or set "
+            "statement.handling.mode: "
             "warn to go on without this change",
             cut, e->query.text.ptr, more, my_stream_where(st, where),
             told ? info->db : "a table that it does not tell", told ? "." : "",
             told ? info->table : "");
     st->statements++;
-    cdcd_warn("mysql",
-              "statement.mode is warn: the statement \"%.*s%s\" at %s was logged as text, its "
-              "changes are not captured (%" PRIu64 " such statements so far)",
-              cut, e->query.text.ptr, more, my_stream_where(st, where), st->statements);
+    cdcd_warn(
+        "mysql",
+        "statement.handling.mode is warn: the statement \"%.*s%s\" at %s was logged as text, its "
+        "changes are not captured (%" PRIu64 " such statements so far)",
+        cut, e->query.text.ptr, more, my_stream_where(st, where), st->statements);
     return CDCD_OK;
 }
 
