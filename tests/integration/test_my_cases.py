@@ -11,7 +11,7 @@ import mycase
 
 STATEMENTS = "statement.handling.mode"
 ROW_IMAGES = "row.image.handling.mode"
-CHUNK_ROWS = "snapshot.chunk.rows"
+CHUNK = {"snapshot.chunk.rows": 100}  # the smallest
 
 
 def unscaled(n):
@@ -113,7 +113,7 @@ class Unsigned(Case):
     def run_mode(self, mode, convert):
         db = self.db(self.SETUP + self.insert())
         p = self.pipe(db, format={"bigint.unsigned.handling.mode": mode} if mode else None,
-                      source={CHUNK_ROWS: 2}).start()
+                      source=dict(CHUNK)).start()
         self.assertEqual(sorted(p.rows("u"), key=str), sorted(self.want(convert), key=str))
         self.sql("DELETE FROM u", db)
         self.sql(self.insert() + "; UPDATE u SET i = 1 WHERE id = %d; DELETE FROM u WHERE id = %d"
@@ -145,7 +145,7 @@ class Unsigned(Case):
         db = self.db("CREATE TABLE k (id bigint unsigned PRIMARY KEY, v varchar(200));"
                      "INSERT INTO k WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999)"
                      " SELECT 18446744073709551615 - i * 18446744073709552, REPEAT('x', 200) FROM n")
-        p = self.pipe(db, source={CHUNK_ROWS: 7}, snapshot={"workers": 2})
+        p = self.pipe(db, source=dict(CHUNK), snapshot={"workers": 2})
         for _ in range(40):
             p.start(wait=False)
             try:
@@ -491,8 +491,10 @@ class CaseAndCollation(Case):
         ('','x','2024-01-01',17),(' ','y','2024-01-01',18),('a ','z','2024-01-01',19),('中','x','2024-01-01',20),
         ('💥','x','2024-01-01',21),('同','x','2024-01-01',22),('a','x','2024-01-01 00:00:00.000001',23),
         ('a','x','2024-01-01 00:00:00.000002',24),('a\'b\\','x','2024-01-01',25),('%','_','2024-01-01',26);
-        INSERT INTO coll WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99)
-            SELECT 'same', CONCAT('n', LPAD(i, 3, '0')), '2024-01-01', 1000 + i FROM n;"""
+        INSERT INTO coll WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 599)
+            SELECT 'same', CONCAT('n', LPAD(i, 3, '0')), '2024-01-01', 1000 + i FROM n;
+        INSERT INTO coll WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 599)
+            SELECT ELT(1 + i % 6, 'a', 'A', 'ä', 'a ', 'á', 'Â'), CONCAT('m', i), '2024-01-01', 2000 + i FROM n;"""
     MEANWHILE = """UPDATE coll SET v = v + 10000 WHERE k IN ('A','Z','💥');
         UPDATE coll SET k = 'zzz' WHERE k = '['; DELETE FROM coll WHERE k = '9';
         INSERT INTO coll VALUES ('AB','x','2024-01-01',27);"""
@@ -501,19 +503,19 @@ class CaseAndCollation(Case):
         for workers in (1, 3):
             with self.subTest(workers=workers):
                 db = self.db(self.COLL)
-                p = self.pipe(db, source={CHUNK_ROWS: 3}, snapshot={"workers": workers})
+                p = self.pipe(db, source=dict(CHUNK), snapshot={"workers": workers})
                 p.start(wait=False)
                 self.sql(self.MEANWHILE, db)
                 p.wait_log("streaming from")
                 p.sync().stop()
-                self.assertEqual(len(p.last("coll")), 126)
+                self.assertEqual(len(p.last("coll")), 1226)
                 self.snapshot_like_stream(p, "coll")
                 reads = [json.dumps(k) for op, k, _ in p.ops("coll") if op == "r"]
                 self.assertEqual(len(reads), len(set(reads)))
 
     def test_resumed_chunks(self):
         db = self.db(self.COLL)
-        p = self.pipe(db, source={CHUNK_ROWS: 3})
+        p = self.pipe(db, source=dict(CHUNK))
         for _ in range(60):
             p.start(wait=False)
             try:
@@ -526,7 +528,7 @@ class CaseAndCollation(Case):
         p.start()
         self.sql(self.MEANWHILE, db)
         p.sync().stop()
-        self.assertEqual(len(p.last("coll")), 126)
+        self.assertEqual(len(p.last("coll")), 1226)
         self.snapshot_like_stream(p, "coll")
 
 
