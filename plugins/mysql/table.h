@@ -32,11 +32,22 @@ struct my_column {
     bool row_start, row_end; /* MariaDB system versioning */
 };
 
+struct my_index {
+    char *name;     /* "PRIMARY" for the primary key */
+    char **columns; /* without those that are expressions */
+    size_t ncolumns;
+    bool primary, unique;
+    bool partial;    /* holds only the beginning of some column */
+    bool expression; /* some part is no column */
+};
+
 struct my_table {
     char *db, *name;
     char *charset, *collation, *comment;
     struct my_column *columns;
     size_t ncolumns;
+    struct my_index *indexes; /* all of them: statements drop and rename them by name */
+    size_t nindexes;
     char *
         *keys; /* primary key, in its order; else the first unique index without nullable columns */
     size_t nkeys;
@@ -50,6 +61,17 @@ struct my_table {
 struct my_table *my_table_new(const char *db, const char *name);
 void my_table_free(struct my_table *t);
 struct my_table *my_table_copy(const struct my_table *t);
+/* Columns of the primary key become NOT NULL; keys, nkeys and primary are set from the indexes. */
+void my_table_set_keys(struct my_table *t);
+/* The column's number by name, without regard to case; -1: none. */
+int my_table_column(const struct my_table *t, const char *name);
+/* Two names of columns, indexes or (folded) tables, without regard to case. */
+bool my_name_equal(const char *a, const char *b);
+/* In lower case, as the server folds names of tables; malloc'ed. */
+char *my_name_fold(const char *name);
+void my_column_free(struct my_column *c);                                /* what it owns */
+void my_column_copy(const struct my_column *from, struct my_column *to); /* all of it */
+void my_index_free(struct my_index *i);
 /* As a note's value (JSON, versioned) and back. NULL when it cannot be read. */
 void my_table_write(const struct my_table *t, struct cdcd_buf *out);
 struct my_table *my_table_read(struct cdcd_slice note);
