@@ -290,30 +290,38 @@ static void check_privilege(struct check *c, const char *privilege, bool has, co
              "%s lacks %s: %s", c->grants.account, privilege, why);
 }
 
-/* The snapshot's own choice is made in snapshot_view.c; this says what it will have. */
+/* The choice is made in snapshot_lock.c; this says what it will have. */
 static void check_lock(struct check *c)
 {
-    bool flush = my_grants_have(&c->grants, "RELOAD") || my_grants_have(&c->grants, "FLUSH_TABLES");
-    bool backup = my_grants_have(&c->grants, "BACKUP_ADMIN");
-    if (c->server.flavor == MY_MARIADB && c->cfg->lock_mode != MY_LOCK_MINIMAL)
+    bool may = my_grants_have(&c->grants, "RELOAD") || my_grants_have(&c->grants, "FLUSH_TABLES");
+    bool mariadb = c->server.flavor == MY_MARIADB, minimal = c->cfg->lock_mode == MY_LOCK_MINIMAL;
+    char *grant = cdcd_xasprintf("GRANT %s ON *.* TO %s",
+                                 !mariadb && c->server.version >= 80023 ? "FLUSH_TABLES" : "RELOAD",
+                                 c->grants.account);
+    if (minimal && !may)
+        addf(c, CDCD_CHECK_FAIL, "snapshot lock", cdcd_xstrdup(grant),
+             "snapshot.locking.mode is minimal, and the account may not lock");
+    else if (minimal)
+        add(c, CDCD_CHECK_OK, "snapshot lock", "writes wait while the views are taken", NULL);
+    else if (mariadb)
         add(c, CDCD_CHECK_OK, "snapshot lock", "none is needed: the server tells a view's position",
             NULL);
-    else if (backup && c->cfg->lock_mode != MY_LOCK_MINIMAL)
+    else if (c->server.gtid && may && c->cfg->lock_mode == MY_LOCK_AUTO)
         add(c, CDCD_CHECK_OK, "snapshot lock",
-            "BACKUP_ADMIN: the snapshot needs no read lock, and holds off DDL for a moment", NULL);
-    else if (flush && c->cfg->lock_mode != MY_LOCK_NONE)
-        add(c, CDCD_CHECK_OK, "snapshot lock",
-            "RELOAD or FLUSH_TABLES: writes wait for the milliseconds in which the views are taken",
+            "none, unless the server is never idle for a moment: then writes wait for milliseconds",
             NULL);
+    else if (c->server.gtid)
+        addf(c, CDCD_CHECK_WARN, "snapshot lock", may ? NULL : cdcd_xstrdup(grant),
+             "none is taken: on a server that is never idle for a "
+             "moment the snapshot cannot begin");
+    else if (may && c->cfg->lock_mode == MY_LOCK_AUTO)
+        add(c, CDCD_CHECK_OK, "snapshot lock",
+            "without GTIDs writes wait for the milliseconds in which the views are taken", NULL);
     else
-        addf(c, CDCD_CHECK_WARN, "snapshot lock",
-             cdcd_xasprintf(c->server.flavor == MY_MARIADB || c->cfg->lock_mode == MY_LOCK_MINIMAL
-                                ? "GRANT RELOAD ON *.* TO %s"
-                                : "GRANT BACKUP_ADMIN ON *.* TO %s",
-                            c->grants.account),
-             "%s may take none: a snapshot with several workers, or on a busy server, may not find "
-             "its place in the log",
-             c->grants.account);
+        addf(c, CDCD_CHECK_FAIL, "snapshot lock", may ? NULL : cdcd_xstrdup(grant),
+             "without GTIDs a snapshot needs a read lock, and %s",
+             may ? "snapshot.locking.mode is none" : "the account may not lock");
+    free(grant);
 }
 
 static void check_privileges(struct check *c)
