@@ -214,8 +214,9 @@ static bool put_envelope(struct dbz_job *j, const struct images *im, struct cdcd
 static bool key_fail(struct dbz_job *j, const struct dbz_column *c, const char *why)
 {
     return dbz_fail(&j->e->d, c,
-                    "%s, so the record's key is unknown; run ALTER TABLE ... REPLICA IDENTITY "
-                    "FULL, or leave the column out of message.key.columns",
+                    "%s, so the record's key is unknown; have the whole old row logged "
+                    "(PostgreSQL: ALTER TABLE ... REPLICA IDENTITY FULL; MySQL: "
+                    "binlog_row_image=FULL), or leave the column out of message.key.columns",
                     why);
 }
 
