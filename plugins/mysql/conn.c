@@ -28,6 +28,7 @@
 #define MY_ER_MUST_CHANGE_PASSWORD   1862
 #define MY_ER_ACCESS_DENIED_NO_PW    1698
 #define MY_ER_STATEMENT_TIMEOUT      1969 /* MariaDB: max_statement_time */
+#define MY_ER_SLAVE_SAME_ID          4052 /* MariaDB */
 #define MY_ER_BINLOG_OFF             1381
 #define MY_ER_SERVER_SHUTDOWN_STRICT 3168 /* MySQL: server is not ready */
 
@@ -36,6 +37,10 @@
 static atomic_bool connected_once;
 
 /* ---- errors ---- */
+
+#define MEND_DOUBLE                                                                             \
+    "another client reads this server's log with the same server.id, and the server keeps the " \
+    "newer one: stop it, or give each its own server.id"
 
 struct errno_class {
     unsigned number;
@@ -52,7 +57,7 @@ static const struct errno_class errno_classes[] = {
     {CR_MALFORMED_PACKET, CDCD_ERR_RETRY, NULL},
     {2055 /* server lost, extended */, CDCD_ERR_RETRY, NULL},
     {CR_UNKNOWN_HOST, CDCD_ERR_CONFIG, "correct the host in `url`"},
-    {CR_SSL_CONNECTION_ERROR, CDCD_ERR_CONFIG, "look at ssl.mode, ssl.ca, ssl.cert and ssl.key"},
+    {CR_SSL_CONNECTION_ERROR, CDCD_ERR_RETRY, NULL}, /* of a connection that works */
     {2059 /* CR_AUTH_PLUGIN_CANNOT_LOAD */, CDCD_ERR_CONFIG,
      "give the account an authentication plugin that the client library has: ALTER USER ... "
      "IDENTIFIED WITH caching_sha2_password BY '...'"},
@@ -90,6 +95,7 @@ static const struct errno_class errno_classes[] = {
      "grant SELECT on the whole table; `cdcd check` lists what is needed"},
     {ER_SPECIFIC_ACCESS_DENIED_ERROR, CDCD_ERR_CONFIG,
      "grant the missing privilege; `cdcd check` lists what is needed"},
+    {MY_ER_SLAVE_SAME_ID, CDCD_ERR_CONFIG, MEND_DOUBLE},
     {MY_ER_BINLOG_OFF, CDCD_ERR_CONFIG,
      "set log_bin in the server's configuration, and restart it"},
 };
@@ -142,9 +148,7 @@ static const struct fatal_text fatal_texts[] = {
     {"binlog truncated in the middle of event", CDCD_ERR_LOSS, MEND_START},
     {"did not pass crc check", CDCD_ERR_LOSS, MEND_START},
     {"bad magic number", CDCD_ERR_FATAL, "the file is no binary log: look at the server's disk"},
-    {"same server_uuid/server_id", CDCD_ERR_CONFIG,
-     "another client reads this server's log with the same server.id, and the server keeps the "
-     "newer one: stop it, or give each its own server.id"},
+    {"same server_uuid/server_id", CDCD_ERR_CONFIG, MEND_DOUBLE},
     {"is not open", CDCD_ERR_CONFIG, "set log_bin in the server's configuration, and restart it"},
     {"binary log is disabled", CDCD_ERR_CONFIG,
      "set log_bin in the server's configuration, and restart it"},
@@ -277,18 +281,30 @@ static void describe(const struct my_url *u, char *out, size_t size)
         snprintf(out, size, "connection to %s:%d, user \"%s\"", u->host, u->port, u->user);
 }
 
+/* Certificates and modes that do not fit, but not a server that hangs up while it restarts. */
+static bool is_tls_mismatch(MYSQL *m)
+{
+    return mysql_errno(m) == CR_SSL_CONNECTION_ERROR && !has_part(mysql_error(m), "eof") &&
+           !has_part(mysql_error(m), "reset");
+}
+
 static enum cdcd_rc connect_error(MYSQL *m, const struct my_url *u, struct cdcd_error *err)
 {
     char what[512];
+    struct cdcd_error e = {0};
     describe(u, what, sizeof what);
-    my_error(m, err, "%s", what);
-    if (err && err->class == CDCD_ERR_CONFIG &&
-        (atomic_load(&connected_once) || has_part(err->text, "Temporary failure") ||
-         has_part(err->text, "(-3)"))) /* EAI_AGAIN: the name server does not answer */
-        err->class = CDCD_ERR_RETRY;
-    if (err && err->class == CDCD_ERR_FATAL)
-        err->class = CDCD_ERR_RETRY;
-    return CDCD_ERROR;
+    my_error(m, &e, "%s", what);
+    /* EAI_AGAIN: the name server does not answer */
+    bool passing = atomic_load(&connected_once) || has_part(e.text, "Temporary failure") ||
+                   has_part(e.text, "(-3)");
+    if (is_tls_mismatch(m))
+        cdcd_error_set(&e, CDCD_ERR_CONFIG,
+                       "%s: %s [%u]; look at ssl.mode, ssl.ca, ssl.cert and "
+                       "ssl.key",
+                       what, mysql_error(m), mysql_errno(m));
+    if ((e.class == CDCD_ERR_CONFIG && passing) || e.class == CDCD_ERR_FATAL)
+        e.class = CDCD_ERR_RETRY;
+    return cdcd_error_set(err, e.class, "%s", e.text);
 }
 
 /*

@@ -263,8 +263,12 @@ static enum cdcd_rc set_up(struct my_dump *d, const struct my_config *cfg,
     if (rc == CDCD_OK)
         rc = server->flavor == MY_MARIADB ? set_up_mariadb(d, cfg, gtid, err)
                                           : set_up_mysql(d, cfg, uuid, err);
-    if (rc == CDCD_OK)
-        rc = my_shim_register(d->m, (uint32_t)cfg->server_id, host, err);
+    if (rc != CDCD_OK)
+        return rc;
+    rc = my_shim_register(d->m, (uint32_t)cfg->server_id, host, err);
+    if (rc != CDCD_OK && mysql_errno(d->m) == ER_ACCESS_DENIED_ERROR) /* of no one in particular */
+        cdcd_error_set(err, CDCD_ERR_CONFIG,
+                       "the account may not read the log: GRANT REPLICATION SLAVE ON *.* to it");
     return rc;
 }
 

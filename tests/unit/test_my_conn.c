@@ -185,6 +185,8 @@ static void server_errors(void **state)
          "A replica with the same server_uuid/server_id as this replica has connected to the "
          "source",
          CDCD_ERR_CONFIG, "server.id"},
+        {4052, "A slave with the same server_uuid/server_id is already connected", CDCD_ERR_CONFIG,
+         "server.id"},
         {1236, "Binary log is not open", CDCD_ERR_CONFIG, "log_bin"},
         {1236, "something that nobody has heard of", CDCD_ERR_FATAL, "something"},
         {1045, "Access denied", CDCD_ERR_CONFIG, "password"},
