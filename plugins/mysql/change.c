@@ -178,7 +178,7 @@ static enum cdcd_rc partial(struct my_stream *st, const char *columns, struct cd
 {
     char where[256];
     return cdcd_error_set(
-        err, CDCD_ERR_CONFIG,
+        err, CDCD_ERR_LOSS,
         "the row event at %s lacks columns of table %s: %s. Nothing of it was used and the "
         "position "
         "has not moved. binlog_row_image must be FULL in all sessions; for what is already logged, "
