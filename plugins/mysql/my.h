@@ -1,8 +1,9 @@
 /*
  * my.h: what the files of the MySQL and MariaDB plugin share.
  *
- *   conn.c        connections, queries, errors; url.c, shim.c (client libraries), server.c,
- *                 grants.c                                                     url.h, shim.h, grants.h
+ *   conn.c        connections, queries, errors
+ *   url.c, shim.c, server.c, grants.c   where the server is, client libraries, what it says of
+ *                 itself, what the account may do                  url.h, shim.h, grants.h
  *   dump.c        the raw dump of the binlog; never parses an event
  *   gtid.c        GTID sets of both servers
  *   position.c    the resume position as JSON
