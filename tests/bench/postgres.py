@@ -3,21 +3,17 @@ import glob
 import json
 import os
 import shutil
-import signal
 import subprocess
-import tempfile
 import time
 
 import cdcdtest
+import common
 import measure
+from common import Failed, brief, check_count, finish, lines_of
 
 SQL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "postgres")
 SETTINGS = ["autovacuum=off", "checkpoint_timeout=1h", "max_wal_size=64GB", "shared_buffers=1GB",
             "logical_decoding_work_mem=64MB", "wal_sender_timeout=60s", "max_locks_per_transaction=512"]
-
-
-class Failed(Exception):
-    pass
 
 
 class Session:
@@ -37,30 +33,16 @@ class Session:
         self.child.wait()
 
 
-class Bench:
-    """The servers and folders that all benchmarks share; closes what it opened."""
-
-    def __init__(self, folder, options, say):
-        self.folder, self.options, self.say = folder, options, say
-        self.serial = 0
-        self.pg = self.kafka = None
-        self.alive = []
+class Bench(common.Bench):
+    pg = None
 
     def start_postgres(self):
         if not self.pg:
-            version = [self.options.pg_version] if self.options.pg_version else [None]
-            self.pg = cdcdtest.Postgres(version[0], *SETTINGS)
+            version = [self.options.server_version] if self.options.server_version else [None]
+            self.pg = self.server = cdcdtest.Postgres(version[0], *SETTINGS)
 
-    def start_kafka(self):
-        if not self.kafka:
-            self.kafka = cdcdtest.Kafka("log.retention.hours=-1")
-
-    def close(self):
-        for p in self.alive:
-            p.kill()
-        for service in (self.pg, self.kafka):
-            if service:
-                service.stop()
+    def versions(self):
+        return {"postgresql": self.pg.sql("SHOW server_version")} if self.pg else {}
 
     def new_db(self):
         db = self.pg.new_db("bench")
@@ -82,71 +64,15 @@ class Bench:
         path = os.path.join(self.pg.env["CDCD_PG_BIN"], name)
         return path if os.path.exists(path) else shutil.which(name)
 
-    def new_folder(self, name):
-        self.serial += 1
-        path = os.path.join(self.folder, "%03d-%s" % (self.serial, name))
-        os.makedirs(path)
-        return path
-
     def cdcd(self, command, db, sink, name, stdout=None, **more):
         """Starts cdcd with a sink of that kind; `more` are further source options and sections."""
-        folder = self.new_folder(name)
-        run = {"name": name + str(self.serial), "folder": folder, "sink": sink}
+        run = self.new_run(sink, name)
         source = {"url": self.socket_url(db), "publication.name": "bench_pub",
                   "slot.name": "cdcd_%s_%d" % (name, self.serial), "status.update.interval.ms": 100}
         source.update(more.pop("source", {}))
-        config = {"name": run["name"], "topic.prefix": run["name"], "state.dir": folder,
-                  "source": {"postgres": source}}
-        if sink == "kafka":
-            self.start_kafka()
-            config["sink"] = {"kafka": {"bootstrap.servers": self.kafka.bootstrap}}
-            if self.options.kafka_property:
-                config["sink"]["kafka"]["properties"] = dict(
-                    p.split("=", 1) for p in self.options.kafka_property)
-        elif sink == "file":
-            run["out"] = os.path.join(folder, "out")
-            config["sink"] = {"file": {"path": run["out"]}}
-        else:
-            config["sink"] = {"file": {"path": "-"}}
-        config.update(more)
         run["slot"] = source["slot.name"]
-        path = os.path.join(folder, "cdcd.yaml")
-        with open(path, "w") as f:
-            json.dump(config, f, indent=1)
-        run["broker_cpu"] = self.broker_cpu()
-        run["config"] = path
-        run["process"] = measure.Process([cdcdtest.CDCD, command, "-c", path],
-                                         os.path.join(folder, "log"), stdout=stdout)
-        self.alive.append(run["process"])
-        return run
-
-    def broker_cpu(self):
-        return measure.cpu_of(int(self.kafka.env["CDCD_KAFKA_PID"])) if self.kafka else 0.0
-
-    def count(self, run, table="public.bench"):
-        """How many records the sink holds for a table."""
-        topic = "%s.%s" % (run["name"], table)
-        if run["sink"] == "kafka":
-            out = cdcdtest.run([os.path.join(cdcdtest.SUPPORT, "klatency"), self.kafka.bootstrap, topic,
-                                "--count"], timeout=600).stdout
-            return json.loads(out)["records"]
-        if run["sink"] == "file":
-            return lines_of(os.path.join(run["out"], topic + ".jsonl"))
-        return None
-
-    def clean(self, run):
-        self.alive.remove(run["process"])
-        shutil.rmtree(run["folder"], ignore_errors=True)
-
-
-def lines_of(path):
-    n = 0
-    with open(path, "rb") as f:
-        while True:
-            block = f.read(1 << 20)
-            if not block:
-                return n
-            n += block.count(b"\n")
+        self.configure(run, {"source": {"postgres": source}, **more})
+        return self.launch(run, command, stdout)
 
 
 def until_confirmed(session, run, target, timeout=1800):
@@ -167,25 +93,6 @@ def until_confirmed(session, run, target, timeout=1800):
         if time.monotonic() > end:
             raise Failed("not drained in %d s: %s of %X" % (timeout, confirmed, target))
         time.sleep(0.01)
-
-
-def finish(bench, run, rows):
-    """Stops a cdcd and returns its figures."""
-    p = run["process"]
-    code = p.stop()
-    if code != 0 and not os.environ.get("CDCD_BENCH_WRAPPED"):  # run under a profiler, say
-        raise Failed("cdcd: exit code %s\n%s" % (code, p.tail()))
-    r = {"cpu": p.cpu, "user": p.user, "system": p.system, "cpu_per_million": p.cpu / rows * 1e6,
-         "peak_bytes": p.peak}
-    if run["sink"] == "kafka":
-        r["broker_cpu"] = bench.broker_cpu() - run["broker_cpu"]
-    return r
-
-
-def check_count(bench, run, want):
-    got = bench.count(run)
-    if got is not None and got != want:
-        raise Failed("%s holds %d records instead of %d" % (run["sink"], got, want))
 
 
 # ---- drain ---------------------------------------------------------------------------------------
@@ -249,7 +156,7 @@ def drain_cdcd(bench, db, session, sink, target, rows):
     r = {"what": "drain", "sink": sink, "rows": rows, "seconds": seconds, "rate": rows / seconds,
          "walsender_cpu": walsender}
     r.update(finish(bench, run, rows))
-    check_count(bench, run, rows)
+    check_count(bench, run, "public.bench", rows)
     drop_slot(bench, db, slot)
     bench.clean(run)
     return r
@@ -277,7 +184,7 @@ def snapshot(bench):
             r = {"what": "snapshot", "sink": sink, "rows": rows, "pair": pair, "seconds": p.seconds,
                  "rate": rows / p.seconds, "limit": limit, "ratio": limit["seconds"] / p.seconds}
             r.update(finish(bench, run, rows))
-            check_count(bench, run, rows)
+            check_count(bench, run, "public.bench", rows)
             drop_slot(bench, db, run["slot"])
             bench.clean(run)
             bench.say("snapshot %s: %s" % (sink, brief(r)))
@@ -480,20 +387,6 @@ def tables_once(bench, db, sink, n):
     drop_slot(bench, db, run["slot"])
     bench.clean(run)
     return r
-
-
-def brief(r):
-    parts = []
-    if "p50_ms" in r:
-        parts.append("p50 %.1f ms, p99 %.1f ms" % (r["p50_ms"], r["p99_ms"]))
-    if "seconds" in r:
-        parts.append("%.2f s" % r["seconds"])
-        parts.append("%.0f rows/s" % (r["rows"] / r["seconds"]))
-    if "ratio" in r:
-        parts.append("%.2f of the limit's %.0f" % (r["ratio"], r["limit"]["rate"]))
-    parts.append("%.2f CPU s a million" % r["cpu_per_million"])
-    parts.append("%.0f MB" % (r["peak_bytes"] / 1e6))
-    return ", ".join(parts)
 
 
 SUITES = {"drain": drain, "snapshot": snapshot, "latency": latency, "txn": txn, "tables": tables}

@@ -30,8 +30,7 @@ def versions(root, cdcd, bench):
     v = {"cdcd": first_line([cdcd, "--version"]),
          "commit": first_line(["git", "-C", root, "rev-parse", "HEAD"]),
          "changed": bool(first_line(["git", "-C", root, "status", "--porcelain", "-uno"]))}
-    if bench.pg:
-        v["postgresql"] = bench.pg.sql("SHOW server_version")
+    v.update(bench.versions())
     if bench.kafka:
         v["kafka"] = bench.kafka.env.get("CDCD_KAFKA_VERSION")
     return v
@@ -44,7 +43,9 @@ COLUMNS = [
     ("limit/s", "limit.rate", "%.0f", 1),
     ("ratio", "ratio", "%.2f", 1),
     ("CPU s/M", "cpu_per_million", "%.2f", 1),
+    ("raw/s", "raw.rate", "%.0f", 1),
     ("walsender CPU s", "walsender_cpu", "%.2f", 1),
+    ("server CPU s", "server_cpu", "%.2f", 1),
     ("broker CPU s", "broker_cpu", "%.2f", 1),
     ("peak MB", "peak_bytes", "%.1f", 1e6),
     ("p50 ms", "p50_ms", "%.1f", 1),
