@@ -189,11 +189,19 @@ static void close_window(struct my_stream *st)
     st->window = false;
 }
 
-void my_stream_settle(struct my_stream *st)
+static void settle_here(struct my_stream *st)
 {
     set_file(&st->done_file, st->file, strlen(st->file));
     st->done_pos = st->pos;
     close_window(st);
+}
+
+/* A dump by GTIDs begins at the start of a file and leaves out what is delivered: the place does
+ * not go back for that. */
+void my_stream_settle(struct my_stream *st)
+{
+    if (st->pos >= st->done_pos || strcmp(st->file, st->done_file) != 0)
+        settle_here(st);
 }
 
 void my_stream_finish_group(struct my_stream *st, bool prepared)
@@ -205,7 +213,7 @@ void my_stream_finish_group(struct my_stream *st, bool prepared)
             my_gtid_set_add(st->safe, &o->gtid);
     }
     my_open_reset(st);
-    my_stream_settle(st);
+    settle_here(st);
 }
 
 /* ---- positions ---- */

@@ -788,6 +788,8 @@ static void test_misplaced(void **state)
     (void)state;
     EACH(l)
     {
+        l.group = 0; /* the server sends it */
+        l.current = (struct my_gtid){.flavor = l.flavor, .server = 7, .number = 2000};
         ev_map(&l, 50, "t");
         check_error(&l, start_of(&l), CDCD_ERR_FATAL, "stands outside of any transaction", NULL);
     }
