@@ -330,6 +330,12 @@ static void check_privileges(struct check *c)
                     "the log cannot be read");
     check_privilege(c, log_privilege(&c->server), my_grants_may_see_log(&c->grants),
                     "the end of the log cannot be asked for");
+    if (c->server.flavor == MY_MYSQL && !my_grants_have(&c->grants, "XA_RECOVER_ADMIN"))
+        addf(c, CDCD_CHECK_WARN, "privileges",
+             cdcd_xasprintf("GRANT XA_RECOVER_ADMIN ON *.* TO %s", c->grants.account),
+             "%s lacks XA_RECOVER_ADMIN: if an XA transaction is prepared while a snapshot begins, "
+             "the stream stops at its commit",
+             c->grants.account);
     check_lock(c);
 }
 
