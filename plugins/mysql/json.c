@@ -2,9 +2,8 @@
  * json: MySQL's binary JSON -> text, and the server's text -> the same.
  *
  * The text is the server's own (json_dom.cc, wrapper_to_string) without white space, in the order
- * of the stored keys, with two differences: a whole number of eight digits or more that is no
- * integer (1e10) loses the server's ".0", as the JVM's printers do from 1e7 on; and the line feeds
- * that the server puts into long base64 texts, where no JSON may have them, are left out.
+ * of the stored keys, with one difference: a whole number of eight digits or more that is no
+ * integer (1e10) loses the server's ".0", as Debezium prints it from 1e7 on.
  */
 #include "json_int.h"
 
@@ -219,6 +218,23 @@ static bool put_decimal(struct cdcd_writer *w, struct cdcd_slice data)
     return true;
 }
 
+/* With a line feed, which JSON escapes, after each 76 characters (base64.h, base64_encode). */
+static void put_base64(struct cdcd_writer *w, const uint8_t *p, size_t n)
+{
+    enum { LINE = 57 };
+
+    for (size_t at = 0; at < n; at += LINE) {
+        size_t part = n - at < LINE ? n - at : LINE;
+        if (at)
+            cdcd_writer_lit(w, "\\n");
+        size_t start = (size_t)(w->pos - w->start);
+        cdcd_json_base64(w, p + at, part, false);
+        char *quoted = w->start + start; /* its quotes are not wanted here */
+        w->pos -= 2;
+        memmove(quoted, quoted + 1, (size_t)(w->pos - quoted));
+    }
+}
+
 static bool put_opaque(struct my_json_writer *o, struct cdcd_cursor c)
 {
     char head[32];
@@ -239,14 +255,9 @@ static bool put_opaque(struct my_json_writer *o, struct cdcd_cursor c)
     case MY_TIMESTAMP: return put_time(o->w, type, data);
     default: break;
     }
-    int len = snprintf(head, sizeof head, "\"base64:type%u:", type);
-    cdcd_writer_add(o->w, head, (size_t)len);
-    size_t open = (size_t)(o->w->pos - o->w->start);
-    cdcd_json_base64(o->w, data.ptr, data.len, false);
-    /* Its opening quote is one too many. */
-    char *quote = o->w->start + open;
-    memmove(quote, quote + 1, (size_t)(o->w->pos - quote) - 1);
-    o->w->pos--;
+    cdcd_writer_add(o->w, head, (size_t)snprintf(head, sizeof head, "\"base64:type%u:", type));
+    put_base64(o->w, (const uint8_t *)data.ptr, data.len);
+    cdcd_writer_char(o->w, '"');
     return true;
 }
 
@@ -362,7 +373,8 @@ static bool copy_string(struct cdcd_writer *w, const char **pp, const char *end)
         while (p < end && *p != '"' && *p != '\\' && *p != '\n')
             p++;
         cdcd_writer_add(w, run, (size_t)(p - run));
-        if (p < end && *p == '\n') {
+        if (p < end && *p == '\n') { /* of base64 texts: not escaped by all versions */
+            cdcd_writer_lit(w, "\\n");
             p++;
         } else if (p < end && *p == '\\') {
             if (end - p < 2)

@@ -17,8 +17,8 @@ enum cdcd_rc my_value_read(const struct my_column_decoder *d, const uint8_t **p,
 enum cdcd_rc my_value_skip(const struct my_column_decoder *d, const uint8_t **p, const uint8_t *end,
                            struct cdcd_error *err);
 /* snapshot_value.c: one value as a query returns it in the text protocol, with utf8mb4 results,
- * time_zone +00:00; FLOAT and DOUBLE columns selected as `c+0e0` (so that FLOAT comes as a double),
- * BIT, GEOMETRY and VECTOR as bytes. */
+ * time_zone +00:00; FLOAT and DOUBLE columns selected as `c*1e0` (so that FLOAT comes as a double;
+ * `c+0e0` would lose the sign of zero), BIT, GEOMETRY and VECTOR as bytes. */
 enum cdcd_rc my_value_text(const struct my_column_decoder *d, const struct cdcd_column *c,
                            const char *text, size_t len, struct cdcd_arena *a,
                            struct cdcd_cell *out, struct cdcd_error *err);

@@ -3,9 +3,13 @@
  * row: {"op":"INSERT","table":"db.t","before":[...],"after":[...]} with a string "KIND:VALUE" or
  * null for each column of the image; other events with --events.
  *
- *   mybinlog [--mariadb] [--events] [--quiet] FILE...
+ *   mybinlog [--mariadb] [--events | --quiet] [--raw] [--select SOCKET DB.TABLE ORDER] FILE...
  *
  * --quiet decodes, prints nothing but the number of rows and the seconds that it took.
+ * --raw   leaves out what the table map tells of signs, charsets and labels, as the servers' own
+ *         tools do: strings are bytes, labels are numbers.
+ * --select prints, instead of the log's rows, those of a query on the table, in the same form; the
+ *         log must have a table map of it.
  */
 #include "decoder.h"
 #include "table.h"
@@ -27,7 +31,8 @@ struct shape {
 };
 
 static struct {
-    bool events, quiet;
+    bool events, quiet, raw;
+    const char *socket, *select, *order;
     enum my_flavor flavor;
     struct my_decoder *decoder;
     struct shape *shapes[MAX_SHAPES];
@@ -71,7 +76,7 @@ static const char *const *numbers(struct cdcd_arena *a, uint32_t n)
 static bool set_labels(const struct my_table_map *m, const struct my_map_column *c,
                        struct my_column_decoder *d, struct cdcd_arena *a)
 {
-    if (c->nlabels == 0) {
+    if (c->nlabels == 0 || tool.raw) {
         d->nlabels = c->type == MY_SET ? 64 : c->meta == 1 ? 255 : 65535;
         d->labels = numbers(a, d->nlabels);
         return true;
@@ -103,14 +108,19 @@ static bool set_column(const struct my_table_map *m, uint32_t i, struct my_shape
                                     .nullable = c->nullable};
     d->name = c->name.ptr ? cdcd_arena_dup(&shape->arena, c->name.ptr, c->name.len)
                           : cdcd_arena_dup(&shape->arena, number, strlen(number));
-    if (c->has_collation && c->collation == BINARY)
+    if (tool.raw) {
+        d->unsigned_ = false;
+        d->special = c->type == MY_GEOMETRY || c->type == MY_BIT ? MY_PLAIN : MY_BINARY;
+        if (c->type == MY_STRING)
+            d->meta = c->meta > 255 ? 256 : 0; /* nothing is padded */
+    } else if (c->has_collation && c->collation == BINARY)
         d->special = MY_BINARY;
     else if (c->has_collation &&
              my_charset_by_collation(c->collation, &d->charset, &tool.err) != CDCD_OK)
         return fail(d->name);
-    if (c->type == MY_GEOMETRY && c->geometry == POINT)
+    if (c->type == MY_GEOMETRY && c->geometry == POINT && !tool.raw)
         d->special = MY_POINT;
-    if (c->type == MY_BIT && c->meta == 1)
+    if (c->type == MY_BIT && c->meta == 1 && !tool.raw)
         d->special = MY_BOOL;
     if (c->type == MY_ENUM || c->type == MY_SET)
         return set_labels(m, c, d, &shape->arena);
@@ -288,7 +298,7 @@ static bool do_rows(const struct my_rows *rows)
     my_rows_begin(shape, rows, &reader);
     while ((rc = my_rows_next(&reader, &tool.arena, &before, &after, &tool.err)) == CDCD_OK) {
         tool.rows++;
-        if (!tool.quiet)
+        if (!tool.quiet && !tool.select)
             print_row(shape, rows->op, before, after);
         if (tool.arena.used > 256 << 10)
             cdcd_arena_reset(&tool.arena, 512 << 10);
@@ -328,6 +338,70 @@ static bool do_event(struct cdcd_slice event, bool inner)
     case MY_EV_PAYLOAD: return do_payload(&e);
     default: return true;
     }
+}
+
+/* ---- the same rows by a query ---- */
+
+static char *select_list(const struct my_shape *shape)
+{
+    struct cdcd_buf b;
+
+    cdcd_buf_init(&b, 0);
+    cdcd_buf_adds(&b, "SELECT ");
+    for (uint32_t i = 0; i < shape->ncolumns; i++) {
+        const struct my_column_decoder *d = &shape->columns[i];
+        bool real = d->type == MY_FLOAT || d->type == MY_DOUBLE;
+        cdcd_buf_addf(&b, "%s`%s`%s", i ? ", " : "", d->name, real ? "*1e0" : "");
+    }
+    cdcd_buf_addf(&b, " FROM `%s`.`%s` ORDER BY `%s`", shape->db, shape->table, tool.order);
+    cdcd_buf_cstr(&b);
+    return b.ptr;
+}
+
+static bool print_result(const struct my_shape *shape, MYSQL_RES *result)
+{
+    struct cdcd_cell *cells = cdcd_arena_alloc(&tool.arena, shape->ncolumns * sizeof *cells);
+    MYSQL_ROW row;
+
+    while ((row = mysql_fetch_row(result))) {
+        const unsigned long *len = mysql_fetch_lengths(result);
+        for (uint32_t i = 0; i < shape->ncolumns; i++) {
+            cells[i] = (struct cdcd_cell){.kind = CDCD_C_NULL};
+            if (row[i] && my_value_text(&shape->columns[i], NULL, row[i], len[i], &tool.arena,
+                                        &cells[i], &tool.err) != CDCD_OK)
+                return fail("value");
+        }
+        print_row(shape, MY_ROWS_WRITE, NULL, cells);
+    }
+    return true;
+}
+
+static bool do_select(void)
+{
+    const struct my_shape *shape = NULL;
+    MYSQL *m = mysql_init(NULL);
+    MYSQL_RES *result = NULL;
+
+    for (unsigned i = 0; i < tool.nshapes; i++) {
+        if (strcmp(tool.shapes[i]->shape.label, tool.select) == 0)
+            shape = &tool.shapes[i]->shape;
+    }
+    mysql_options(m, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    if (!shape || !mysql_real_connect(m, NULL, "root", "", NULL, 0, tool.socket, 0)) {
+        fprintf(stderr, "mybinlog: %s\n", shape ? mysql_error(m) : "no such table in the log");
+        mysql_close(m);
+        return false;
+    }
+    char *sql = select_list(shape);
+    bool ok = mysql_query(m, "SET time_zone='+00:00'") == 0 && mysql_query(m, sql) == 0 &&
+              (result = mysql_store_result(m));
+    if (!ok)
+        fprintf(stderr, "mybinlog: %s\n", mysql_error(m));
+    ok = ok && print_result(shape, result);
+    mysql_free_result(result);
+    mysql_close(m);
+    free(sql);
+    return ok;
 }
 
 static char *read_file(const char *name, size_t *size)
@@ -387,11 +461,18 @@ int main(int argc, char **argv)
             tool.events = true;
         else if (strcmp(argv[i], "--quiet") == 0)
             tool.quiet = true;
-        else
+        else if (strcmp(argv[i], "--raw") == 0)
+            tool.raw = true;
+        else if (strcmp(argv[i], "--select") == 0 && i + 3 < argc) {
+            tool.socket = argv[++i];
+            tool.select = argv[++i];
+            tool.order = argv[++i];
+        } else
             ok = false;
     }
     if (!ok || i == argc) {
-        fprintf(stderr, "usage: mybinlog [--mariadb] [--events] [--quiet] FILE...\n");
+        fprintf(stderr, "usage: mybinlog [--mariadb] [--events | --quiet] [--raw] "
+                        "[--select SOCKET DB.TABLE ORDER] FILE...\n");
         return 2;
     }
     tool.decoder = my_decoder_new(tool.flavor);
@@ -400,6 +481,8 @@ int main(int argc, char **argv)
     for (; ok && i < argc; i++)
         ok = do_file(argv[i]);
     clock_gettime(CLOCK_MONOTONIC, &end);
+    if (ok && tool.select)
+        ok = do_select();
     if (tool.quiet)
         printf("%llu rows, %.3f s\n", (unsigned long long)tool.rows,
                (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9);
