@@ -258,7 +258,9 @@ static void check_retention(struct check *c)
     double seconds = strtod(seconds_text, NULL);
     if (seconds <= 0)
         seconds = strtod(days_text, NULL) * 86400;
-    bool purged = c->server.flavor == MY_MARIADB || is_on(c, "binlog_expire_logs_auto_purge");
+    char *automatic = variable(c, "binlog_expire_logs_auto_purge"); /* MySQL 8.0.29 */
+    bool purged = strcasecmp(automatic, "OFF") != 0;
+    free(automatic);
     if (seconds <= 0 || !purged)
         add(c, CDCD_CHECK_OK, "binlog_expire_logs_seconds", "the log is kept until it is purged",
             NULL);
