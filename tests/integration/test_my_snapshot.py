@@ -31,51 +31,48 @@ def ids(ops):
     return [k["id"] for _, k, _ in ops]
 
 
-class Load:
-    """Changes rows of t until stopped: versions only go up, keys come and go."""
+class Calls:
+    """Sessions that run a procedure until stopped. A client that is killed would leave it running:
+    it ends by itself."""
 
-    def __init__(self, test, db, rows):
-        test.sql("""DELIMITER //
-            CREATE PROCEDURE changes(r int) BEGIN
+    def __init__(self, test, db, body, sessions=1):
+        test.sql("""CREATE TABLE stopped (n int PRIMARY KEY);
+            DELIMITER //
+            CREATE PROCEDURE work() BEGIN
               DECLARE i int DEFAULT 0;
               DECLARE CONTINUE HANDLER FOR SQLEXCEPTION ROLLBACK;
-              WHILE i < 1000000 DO
-                SET i = i + 1;
-                UPDATE t SET ver = ver + 1 WHERE id = floor(rand() * r);
-                UPDATE t SET ver = ver + 1 WHERE id BETWEEN floor(rand() * r) AND 30;
-                DELETE FROM t WHERE id = floor(rand() * r / 7) * 7;
-                IF i % 5 = 0 THEN INSERT INTO t VALUES (r + i, 0, 'new'); END IF;
-                UPDATE t SET id = -id, ver = ver + 1 WHERE id = floor(rand() * r / 11) * 11;
-                DO sleep(0.002);
-              END WHILE;
+              WHILE NOT EXISTS (SELECT * FROM stopped) DO SET i = i + 1; %s END WHILE;
             END//
-            DELIMITER ;""", db)
-        self.test, self.process = test, subprocess.Popen([*test.my.client_argv(db), "-e", "CALL changes(%d)" % rows],
-                                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    def stop(self):
-        for line in self.test.sql("SELECT id FROM information_schema.processlist WHERE info LIKE '%changes(%' "
-                                  "AND id <> connection_id() OR state = 'User sleep'").split():
-            self.test.sql("KILL %s" % line, check=False)
-        self.process.kill()
-        self.process.wait()
-        time.sleep(0.2)
-
-
-class Inserts:
-    """Sessions that insert into t, one row a transaction."""
-
-    def __init__(self, test, db, sessions):
-        test.sql("DELIMITER //\nCREATE PROCEDURE inserts() BEGIN DECLARE i int DEFAULT 0; WHILE i < 1000000 DO "
-                 "INSERT INTO t (ver) VALUES (i); SET i = i + 1; END WHILE; END//\nDELIMITER ;", db)
+            DELIMITER ;""" % body, db)
+        self.test, self.db = test, db
         self.base = number(test.my.log_end()[2])
-        self.clients = [subprocess.Popen([*test.my.client_argv(db), "-e", "CALL inserts()"], stdout=subprocess.DEVNULL,
+        self.clients = [subprocess.Popen([*test.my.client_argv(db), "-e", "CALL work()"], stdout=subprocess.DEVNULL,
                                          stderr=subprocess.DEVNULL) for _ in range(sessions)]
 
     def stop(self):
+        self.test.sql("INSERT INTO stopped VALUES (1)", self.db)
         for c in self.clients:
-            c.kill()
-            c.wait()
+            c.wait(60)
+
+
+class Load(Calls):
+    """Changes rows of t: versions only go up, keys come and go."""
+
+    def __init__(self, test, db, rows):
+        super().__init__(test, db, """
+            UPDATE t SET ver = ver + 1 WHERE id = floor(rand() * {0});
+            UPDATE t SET ver = ver + 1 WHERE id BETWEEN floor(rand() * {0}) AND 30;
+            DELETE FROM t WHERE id = floor(rand() * {0} / 7) * 7;
+            IF i % 5 = 0 THEN INSERT INTO t VALUES ({0} + i, 0, 'new'); END IF;
+            UPDATE t SET id = -id, ver = ver + 1 WHERE id = floor(rand() * {0} / 11) * 11;
+            DO sleep(0.002);""".format(rows))
+
+
+class Inserts(Calls):
+    """Inserts into t, one row a transaction."""
+
+    def __init__(self, test, db, sessions):
+        super().__init__(test, db, "INSERT INTO t (ver) VALUES (i);", sessions)
 
 
 def number(gtid):
@@ -90,6 +87,7 @@ class Case(mycase.MyCase):
         return p
 
     def user(self, *grants):
+        """An account with the least that cdcd needs, and more."""
         name = "u%d" % len(self.users)
         self.users.append(name)
         self.sql("CREATE USER %s@'%%' IDENTIFIED BY 'p'; GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT%s ON *.* TO %s@'%%'"
@@ -126,8 +124,7 @@ class View(Case):
         self.exact({"snapshot.locking.mode": "minimal"}, r"under a read lock of [0-9.]+ ms", 3)
 
     def test_exact_without_privileges(self):
-        sessions = 1
-        self.exact({"snapshot.locking.mode": "none"}, "without a lock, attempt", 3, self.user(), sessions)
+        self.exact({"snapshot.locking.mode": "none"}, "without a lock, attempt", 3, self.user(), sessions=1)
 
     def test_idle_server_needs_no_lock(self):
         db = self.db(T + fill("t", 10))
@@ -140,12 +137,16 @@ class View(Case):
         p = self.pipe(db, user=self.user(), source={"snapshot.locking.mode": "minimal"})
         p.fails(2, "GRANT RELOAD" if self.flavor == "mariadb" else "GRANT FLUSH_TABLES")
 
+    @property
+    def xa_grants(self):
+        return ["XA_RECOVER_ADMIN"] if self.flavor == "mysql" else []
+
     def test_prepared_transactions_are_waited_for(self):
         db = self.db(T + "INSERT INTO t VALUES (1, 0, '')")
         xa = self.session(db)
         xa.sql("XA START 'x'; INSERT INTO t VALUES (2, 0, 'xa'); XA END 'x'; XA PREPARE 'x'")
         try:
-            p = self.pipe(db)
+            p = self.pipe(db, user=self.user(*self.xa_grants))
             p.start(wait=False)
             p.wait_log("XA transactions are prepared")
             xa.sql("XA COMMIT 'x'")
@@ -161,7 +162,7 @@ class View(Case):
         xa = self.session(db)
         xa.sql("XA START 'y'; INSERT INTO t VALUES (2, 0, 'xa'); XA END 'y'; XA PREPARE 'y'")
         try:
-            p = self.pipe(db)
+            p = self.pipe(db, user=self.user(*self.xa_grants))
             p.start(wait=False)
             p.wait_log("XA transactions are prepared")
             p.stop()
@@ -201,7 +202,7 @@ class Reading(Case):
 
     def test_order_and_markers(self):
         db = self.db("".join("CREATE TABLE %s (id int PRIMARY KEY); %s" % (t, fill(t, n, "id", "g") if n else "")
-                             for t, n in (("`B`", 1), ("a", 3), ("z", 2), ("empty", 0), ("m", 1), ("zz", 0)))
+                             for t, n in (("`B`", 1), ("a", 3), ("z", 2), ("e", 0), ("m", 1), ("zz", 0)))
                      + "CREATE TABLE nokey (v text); INSERT INTO nokey VALUES ('x'), (NULL), ('x'); DROP TABLE cdcd_sync")
         p = self.pipe(db)
         p.cdcd.config["sink"] = {"file": {"path": "-"}}
@@ -313,13 +314,14 @@ class Keys(Case):
                 setup += "INSERT INTO %s%d VALUES %s; " % (kind, i, ",".join(
                     "(%d,%s,'%s')" % (n, v, "aBc"[n % 3]) for v in values for n in range(1 if kind == "s" else 3)))
         db = self.db(setup)
-        whole = self.run_once(self.pipe(db, snapshot__workers=1))
+        dates = {"zero.date.handling.mode": "text"}
+        whole = self.run_once(self.pipe(db, snapshot__workers=1, format=dates))
         self.assertEqual({t: len(whole.rows(t)) for t in names}, names)
         # Every row is the end of a batch once: the cursor behind it gives exactly what follows it.
         for table in names:
             rows = [json.dumps(r, sort_keys=True) for r in whole.rows(table)]
             self.assertEqual(len(rows), len(set(rows)), table)
-        many = self.run_once(self.pipe(db, name=db + "_many", snapshot__workers=3,
+        many = self.run_once(self.pipe(db, name=db + "_many", snapshot__workers=3, format=dates,
                                        source={"snapshot.chunk.rows": 100}))
         for table in names:
             self.assertEqual(sorted(json.dumps(r, sort_keys=True) for r in whole.rows(table)),
