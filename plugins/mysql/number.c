@@ -3,6 +3,7 @@
  */
 #include "number.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +46,8 @@ static void many_digits(double v, bool single, struct my_digits *out)
     char text[40];
     int precision = single ? 6 : 15, last = single ? 9 : 17;
 
+    if (v < (single ? FLT_MIN : DBL_MIN)) /* subnormal: fewer bits, so fewer digits may do */
+        precision = 1;
     for (; precision <= last; precision++) {
         snprintf(text, sizeof text, "%.*e", precision - 1, v);
         if (single ? strtof(text, NULL) == (float)v : strtod(text, NULL) == v)
