@@ -287,7 +287,8 @@ class Pipe:
             except FileNotFoundError:
                 pass
             if not self.cdcd.alive():
-                raise cdcdtest.Failure("cdcd ended:\n" + self.cdcd.logs())
+                raise cdcdtest.Failure("cdcd ended (%s):\n%s" % (self.cdcd.process.returncode,
+                                                                 self.cdcd.logs()))
             return False
         cdcdtest.wait_until("what was committed to come", came, timeout)
         return self

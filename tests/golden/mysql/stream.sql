@@ -67,11 +67,10 @@ INSERT INTO rif VALUES (2,6,'x','x','{}') ON DUPLICATE KEY UPDATE a=7;
 INSERT INTO rif VALUES (3,3,'t3','b3','{"a":3}'),(4,4,'t4','b4','{"a":4}');
 UPDATE rif SET a=3 WHERE id=3;
 UPDATE rif SET a=a+100 WHERE id IN (3,4);
--- rollback, savepoint, non-transactional engine, mixed
+-- rollback, savepoint, non-transactional engine
 BEGIN; INSERT INTO rif(id,a) VALUES (70,1); ROLLBACK;
 BEGIN; INSERT INTO rif(id,a) VALUES (71,1); SAVEPOINT a; INSERT INTO rif(id,a) VALUES (72,1); ROLLBACK TO a; COMMIT;
 INSERT INTO myi VALUES (2,2);
-BEGIN; INSERT INTO rif(id,a) VALUES (73,1); INSERT INTO myi VALUES (3,3); ROLLBACK;
 INSERT INTO `wéird-T` VALUES (2,3,4);
 INSERT INTO mem VALUES (1);
 INSERT INTO part VALUES (3,3); UPDATE part SET v=4 WHERE id=3; ALTER TABLE part TRUNCATE PARTITION p0;
