@@ -66,6 +66,25 @@ static enum cdcd_rc load(const char *path, const char *url, bool json, struct cd
     return rc;
 }
 
+/* The argument that we were started with: its password is not for `ps`. */
+static void hide_password(char *url)
+{
+    char *p = strstr(url, "://"), *end;
+    if (p) {
+        p += 3;
+        end = p + strcspn(p, "/?#");
+        char *at = memrchr(p, '@', (size_t)(end - p));
+        char *colon = at ? memchr(p, ':', (size_t)(at - p)) : NULL;
+        if (colon)
+            memset(colon + 1, '*', (size_t)(at - colon - 1));
+    }
+    for (p = url; (p = strstr(p, "password=")); p = end) {
+        p += strlen("password=");
+        end = p + (*p == '\'' ? 1 + strcspn(p + 1, "'") : strcspn(p, " &#"));
+        memset(p, '*', (size_t)(end - p));
+    }
+}
+
 static int tail_main(int argc, char **argv)
 {
     const char *path, *url;
@@ -80,7 +99,10 @@ static int tail_main(int argc, char **argv)
                                     url);
     struct cdcd_error err = {0};
     struct cdcd_config *config = NULL;
-    if (load(path, url, json, &config, &err) != CDCD_OK)
+    enum cdcd_rc rc = load(path, url, json, &config, &err);
+    if (url)
+        hide_password((char *)(uintptr_t)url);
+    if (rc != CDCD_OK)
         return cdcd_command_failed(&err);
     cdcd_log_setup((enum cdcd_log_level)config->log_level, config->log_format == 1, config->name);
     struct cdcd_run_options options = {.ephemeral = true};
