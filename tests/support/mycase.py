@@ -329,6 +329,9 @@ class Pipe:
         """The table as a reader of the topic has it: {key as JSON: row}."""
         out = {}
         for r in self.records(table):
+            if r["value"] and r["value"]["op"] == "t":
+                out.clear()
+                continue
             key = json.dumps(r["key"], ensure_ascii=False, sort_keys=True)
             if r["value"] is None or r["value"].get("after") is None:
                 out.pop(key, None)
