@@ -99,12 +99,12 @@ def log_end(bench):
     return log_place(file, pos)
 
 
-def until_streaming(run, timeout=600):
+def until_streaming(run, timeout=120):
     end = time.monotonic() + timeout
     while True:
         run["process"].sample()
         s = status(run)
-        if s.get("phase") == "stream" and s.get("position"):
+        if s.get("phase") == "streaming" and s.get("position"):
             return
         if time.monotonic() > end:
             raise Failed("not streaming in %d s: %s" % (timeout, run["process"].tail()))
@@ -435,7 +435,7 @@ def tables(bench):
 def tables_once(bench, db, sink, n):
     touch = "UPDATE t%05d SET price = price + 1" % n
     run = bench.launch(bench.cdcd(db, sink, "tables"), "run")
-    until_streaming(run)
+    until_streaming(run, 600)
     bench.server.sql(touch, db)
     until_durable(run, log_end(bench), 600)
     r = {"what": "tables", "sink": sink, "rows": n,
