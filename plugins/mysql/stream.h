@@ -44,8 +44,8 @@ enum cdcd_rc my_stream_stop_at(struct cdcd_source *s, struct cdcd_slice position
 void my_stream_ack(struct cdcd_source *s, struct cdcd_slice position);
 enum cdcd_rc my_stream_idle(struct cdcd_source *s, int64_t now, struct cdcd_error *err);
 void my_stream_lag(struct cdcd_source *s, struct cdcd_lag *out);
-/* seq of the last group delivered: the commit part of cdcd.pos for a resumed snapshot's rows, once
- * the barrier is reached. 0: no stream. */
+/* The commit part of cdcd.pos for a resumed snapshot's rows, once the barrier is reached: it counts
+ * there like a group of its own. 0: no stream. */
 uint64_t my_stream_seq(const struct my_stream *st);
 void my_stream_free(struct my_stream *st);
 

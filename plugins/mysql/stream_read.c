@@ -463,6 +463,9 @@ enum cdcd_rc my_stream_read(struct cdcd_source *s, struct cdcd_batch *b, int64_t
     }
     int64_t now = cdcd_now_ms();
     r->at_barrier = rc == CDCD_END;
+    /* The rows of the view that stands here get a place of their own: behind the last group, before
+     * the next, and no other than those of an earlier view at the same place. */
+    st->seq += r->at_barrier;
     bool some = b->nevents || rc == CDCD_END || position_due(st, now);
     if (some)
         put_position(st, b, now);
