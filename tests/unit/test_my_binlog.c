@@ -190,7 +190,7 @@ static void test_mysql(void **state)
     assert_int_equal(e.gtid.id.uuid[0], 0x0f);
     assert_int_equal(e.gtid.id.uuid[1], 0xfe);
     assert_int_equal(e.gtid.id.uuid[15], 0x01);
-    assert_int_equal(e.gtid.id.number, 1);
+    assert_int_equal(e.gtid.id.number, 2);
     assert_string_equal(e.gtid.id.tag, "mytag");
     assert_int_equal(e.gtid.commit_us / 1000000, e.timestamp);
     assert_int_equal(e.gtid.transaction_length, 299);
@@ -212,7 +212,7 @@ static void test_table_map(void **state)
     } want[] = {
         {"id", MY_LONG, 0, false, false, 0, 0},
         {"u", MY_TINY, 0, false, true, 0, 0},
-        {"y", MY_YEAR, 0, true, false, 0, 0},
+        {"y", MY_YEAR, 0, true, true, 0, 0},
         {"s", MY_VARCHAR, 10, true, false, 8, 0},
         {"e", MY_ENUM, 1, true, false, 255, 2},
         {"st", MY_SET, 1, true, false, 255, 2},
