@@ -24,6 +24,8 @@ struct cdcd_worker {
     uint64_t seq;
     MYSQL_RES *result;
     bool finished;
+    struct cdcd_slice *key; /* room for the values of t's */
+    struct cdcd_buf cursor; /* behind the last row; empty without a key */
 };
 
 /* ---- views ---- */
@@ -67,6 +69,7 @@ enum cdcd_rc my_worker_open(struct cdcd_source *s, struct cdcd_worker **out, str
     (void)err;
     *out = cdcd_xcalloc(1, sizeof **out);
     (*out)->s = s;
+    cdcd_buf_init(&(*out)->cursor, 0);
     mysql_thread_init();
     return CDCD_OK;
 }
@@ -90,6 +93,8 @@ void my_worker_close(struct cdcd_worker *w)
     bool broken = w->conn != NULL;
     abandon(w);
     release(w, broken);
+    cdcd_buf_free(&w->cursor);
+    free(w->key);
     free(w);
     mysql_thread_end();
 }
@@ -154,6 +159,8 @@ enum cdcd_rc my_worker_begin(struct cdcd_worker *w, const struct cdcd_snapshot_t
     w->row = 0;
     w->finished = false;
     w->seq = my_snap_seq(w->s);
+    w->key = cdcd_xrealloc(w->key, (w->t->key.n + 1) * sizeof *w->key);
+    cdcd_buf_clear(&w->cursor);
     enum cdcd_rc rc = acquire(w, err);
     if (rc == CDCD_OK)
         rc = my_snap_shape(w->s, w->t, err);
@@ -249,21 +256,24 @@ static enum cdcd_rc append_row(struct cdcd_worker *w, struct cdcd_batch *b, MYSQ
     return CDCD_OK;
 }
 
-/* The rows in the batch are read: go on behind the last one. */
-static void set_cursor(const struct cdcd_worker *w, struct cdcd_batch *b, MYSQL_ROW row,
-                       const unsigned long *lengths)
+/* The values of the last row's key, kept over the fetch of the next one. */
+static void keep_key(struct cdcd_worker *w, MYSQL_ROW row, const unsigned long *lengths)
 {
     const struct my_snap_key *k = &w->t->key;
-    struct cdcd_buf text;
-    if (k->n == 0)
-        return;
-    cdcd_buf_init(&text, 0);
-    struct cdcd_slice *v = cdcd_arena_alloc(&b->arena, k->n * sizeof *v);
+    cdcd_buf_clear(&w->cursor);
     for (size_t i = 0; i < k->n; i++)
-        v[i] = (struct cdcd_slice){row[w->t->key_field[i]], lengths[w->t->key_field[i]]};
-    my_cursor_write(v, k->n, &text);
-    b->chunk_cursor = (struct cdcd_slice){cdcd_arena_dup(&b->arena, text.ptr, text.len), text.len};
-    cdcd_buf_free(&text);
+        w->key[i] = (struct cdcd_slice){row[w->t->key_field[i]], lengths[w->t->key_field[i]]};
+    if (k->n > 0)
+        my_cursor_write(w->key, k->n, &w->cursor);
+}
+
+/* The rows in the batch are read: go on behind the last one. The end of a chunk needs it too: its
+ * last rows may be durable for a while before its end is. */
+static void set_cursor(const struct cdcd_worker *w, struct cdcd_batch *b)
+{
+    if (b->nevents > 0 && w->cursor.len > 0)
+        b->chunk_cursor = (struct cdcd_slice){
+            cdcd_arena_dup(&b->arena, w->cursor.ptr, w->cursor.len), w->cursor.len};
 }
 
 enum cdcd_rc my_worker_read(struct cdcd_worker *w, struct cdcd_batch *b, struct cdcd_error *err)
@@ -271,19 +281,19 @@ enum cdcd_rc my_worker_read(struct cdcd_worker *w, struct cdcd_batch *b, struct 
     if (w->finished)
         return end_chunk(w, err);
     const struct cdcd_cell *source = source_cells(w, b);
-    for (;;) {
-        MYSQL_ROW row = mysql_fetch_row(w->result);
-        if (!row)
-            break;
+    MYSQL_ROW row;
+    while ((row = mysql_fetch_row(w->result))) {
         const unsigned long *lengths = mysql_fetch_lengths(w->result);
         if (append_row(w, b, row, lengths, source, err) != CDCD_OK)
             return CDCD_ERROR;
+        keep_key(w, row, lengths);
         if (cdcd_batch_full(b)) {
-            set_cursor(w, b, row, lengths);
+            set_cursor(w, b);
             return CDCD_OK;
         }
     }
     if (mysql_errno(w->conn) != 0)
         return my_snap_error(w->s, w->conn, w->t, err);
+    set_cursor(w, b);
     return end_chunk(w, err);
 }

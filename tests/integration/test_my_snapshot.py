@@ -299,70 +299,93 @@ MARIADB_KEYS = {
 
 @mycase.each_server()
 class Keys(Case):
-    """A chunk boundary behind every row, and a kill after every batch, come to the same rows as one
-    read of the table."""
+    """Whatever a key's type and collation, its rows come once: in one piece, in chunks, and when
+    the snapshot is killed and goes on behind some key."""
 
-    def test_all_key_types(self):
-        types = dict(KEYS, **(MARIADB_KEYS if self.flavor == "mariadb" else {}))
-        setup = "SET NAMES utf8mb4; SET sql_mode='ALLOW_INVALID_DATES', time_zone='+00:00'; "
+    def types(self):
+        return dict(KEYS, **(MARIADB_KEYS if self.flavor == "mariadb" else {})).items()
+
+    def values(self, values):
+        return re.findall(r"(?:[^,']|'(?:[^']|'')*')+", values)
+
+    def setup_types(self, table):
+        """table(i, type, values): statements."""
+        return ("SET NAMES utf8mb4; SET sql_mode='ALLOW_INVALID_DATES', time_zone='+00:00'; "
+                + "".join(table(i, t, self.values(v)) for i, (t, v) in enumerate(self.types())))
+
+    def killed_until_done(self, p, after):
+        """The number of times that it went on inside the snapshot."""
+        def size():
+            return sum(os.path.getsize(os.path.join(p.out, f)) for f in os.listdir(p.out))
+        for n in range(200):
+            p.start("snapshot", wait=False)
+            before = size()
+            wait_until("some rows", lambda: not p.cdcd.alive() or size() > before + after, every=0.002)
+            if not p.cdcd.alive():
+                self.assertIn("snapshot complete", p.log_since_start())
+                return n
+            p.cdcd.kill()
+        raise cdcdtest.Failure("no progress:\n" + p.log_since_start())
+
+    def test_all_types(self):
         names = {}
-        for i, (type_, values) in enumerate(types.items()):
-            values = re.findall(r"(?:[^,']|'(?:[^']|'')*')+", values)
+
+        def tables(i, type_, values):
+            sql = ""
             for kind, key in (("s", "PRIMARY KEY (k)"), ("c", "PRIMARY KEY (k, n, s)"), ("u", "UNIQUE (s, k)")):
-                names["%s%d" % (kind, i)] = len(values) * (1 if kind == "s" else 3)
-                setup += "CREATE TABLE %s%d (n int NOT NULL, k %s NOT NULL, s varchar(9) NOT NULL, %s); " % (kind, i, type_, key)
-                setup += "INSERT INTO %s%d VALUES %s; " % (kind, i, ",".join(
-                    "(%d,%s,'%s')" % (n, v, "aBc"[n % 3]) for v in values for n in range(1 if kind == "s" else 3)))
-        db = self.db(setup)
-        dates = {"zero.date.handling.mode": "text"}
-        whole = self.run_once(self.pipe(db, snapshot__workers=1, format=dates))
-        self.assertEqual({t: len(whole.rows(t)) for t in names}, names)
-        # Every row is the end of a batch once: the cursor behind it gives exactly what follows it.
+                times = 1 if kind == "s" else 3
+                names["%s%d" % (kind, i)] = len(values) * times
+                sql += "CREATE TABLE %s%d (n int NOT NULL, k %s NOT NULL, s varchar(9) NOT NULL, %s); " % (kind, i, type_, key)
+                sql += "INSERT INTO %s%d VALUES %s; " % (kind, i, ",".join(
+                    "(%d,%s,'%s')" % (n, v, "aBc"[n]) for v in values for n in range(times)))
+            return sql
+        p = self.run_once(self.pipe(self.db(self.setup_types(tables)), format={"zero.date.handling.mode": "text"}))
+        self.assertEqual({t: len(p.rows(t)) for t in names}, names)
         for table in names:
-            rows = [json.dumps(r, sort_keys=True) for r in whole.rows(table)]
+            rows = [json.dumps(r, sort_keys=True) for r in p.rows(table)]
             self.assertEqual(len(rows), len(set(rows)), table)
-        many = self.run_once(self.pipe(db, name=db + "_many", snapshot__workers=3, format=dates,
-                                       source={"snapshot.chunk.rows": 100}))
-        for table in names:
-            self.assertEqual(sorted(json.dumps(r, sort_keys=True) for r in whole.rows(table)),
-                             sorted(json.dumps(r, sort_keys=True) for r in many.rows(table)), table)
+
+    def test_killed_behind_any_key(self):
+        """Rows as large as a batch: each ends one, and its key is where the next run goes on."""
+        names = {}
+
+        def tables(i, type_, values):
+            names["t%d" % i] = len(values)
+            return "CREATE TABLE t%d (k %s NOT NULL PRIMARY KEY, n int, pad longtext); INSERT INTO t%d VALUES %s; " % (
+                i, type_, i, ",".join("(%s,%d,repeat('x', 270000))" % (v, n) for n, v in enumerate(values)))
+        p = self.pipe(self.db(self.setup_types(tables)), batches=4, snapshot__workers=1)
+        self.assertGreater(self.killed_until_done(p, 1200000), 5)
+        self.assertEqual({t: sorted(r["n"] for r in p.rows(t)) for t in names},
+                         {t: [*range(n)] for t, n in names.items()})
 
     def test_chunks_of_large_tables(self):
         """More rows than a batch has, so that chunks and batches end inside."""
-        tables = {
-            "txt": ("k varchar(40) COLLATE utf8mb4_general_ci PRIMARY KEY, id int", "concat(char(65 + g % 26), 'é', g), g"),
-            "lat": ("k varchar(40) CHARACTER SET latin1 PRIMARY KEY, id int", "concat(char(97 + g % 26), 'É', g), g"),
-            "bin": ("k varbinary(16) PRIMARY KEY, id int", "unhex(md5(g)), g"),
-            "dec_": ("k decimal(20,4) PRIMARY KEY, id int", "(g - 2500) * 1.0001, g"),
-            "dbl": ("k double PRIMARY KEY, id int", "(g - 2500) / 7, g"),
-            "tim": ("k datetime(6) PRIMARY KEY, id int", "'2024-01-01' + INTERVAL g * 1234567 MICROSECOND, g"),
-            "com": ("a int, b varchar(10), c bigint unsigned, id int, PRIMARY KEY (a, b, c)",
+        tables = {  # columns, their names, values
+            "txt": ("k varchar(40) COLLATE utf8mb4_general_ci PRIMARY KEY, id int", "k, id", "concat(char(65 + g % 26), 'é', g), g"),
+            "lat": ("k varchar(40) CHARACTER SET latin1 PRIMARY KEY, id int", "k, id", "concat(char(97 + g % 26), 'É', g), g"),
+            "bin": ("k varbinary(16) PRIMARY KEY, id int", "k, id", "unhex(left(sha2(g, 256), 32)), g"),
+            "dec_": ("k decimal(20,4) PRIMARY KEY, id int", "k, id", "(g - 2500) * 1.0001, g"),
+            "dbl": ("k double PRIMARY KEY, id int", "k, id", "(g - 2500) / 7, g"),
+            "tim": ("k datetime(6) PRIMARY KEY, id int", "k, id", "'2024-01-01' + INTERVAL g * 1234567 MICROSECOND, g"),
+            "com": ("a int, b varchar(10), c bigint unsigned, id int, PRIMARY KEY (a, b, c)", "a, b, c, id",
                     "g % 3, concat('k', g % 5), 18446744073709551615 - g, g"),
-            "uni": ("k int NOT NULL, s varchar(10) NOT NULL, id int, UNIQUE (s, k)", "g, concat('s', g % 4), g"),
-            "sparse": ("k bigint PRIMARY KEY, id int", "g * 1000000007, g"),
-            "enu": ("k enum('b','a','c') NOT NULL, id int, PRIMARY KEY (k, id)", "1 + g % 3, g"),
+            "uni": ("k int NOT NULL, s varchar(10) NOT NULL, id int, UNIQUE (s, k)", "k, s, id", "g, concat('s', g % 4), g"),
+            "sparse": ("k bigint PRIMARY KEY, id int", "k, id", "g * 1000000007, g"),
+            "big": ("k bigint unsigned PRIMARY KEY, id int", "k, id", "18446744073709551615 - g, g"),
+            "enu": ("k enum('b','a','c') NOT NULL, id int, PRIMARY KEY (k, id)", "k, id", "1 + g % 3, g"),
+            "parts": ("k int PRIMARY KEY, id int) PARTITION BY RANGE (k) (PARTITION a VALUES LESS THAN (1000), "
+                      "PARTITION b VALUES LESS THAN MAXVALUE", "k, id", "g, g"),
         }
         rows = 5000
-        db = self.db("".join("CREATE TABLE %s (%s); " % (t, columns) + fill(
-            t, rows, ", ".join(c.split()[0] for c in columns.split(", ") if c[0] in "kabcsi"), values)
-            + "ANALYZE TABLE %s; " % t for t, (columns, values) in tables.items()))
+        db = self.db("".join("CREATE TABLE %s (%s); %s ANALYZE TABLE %s; " % (t, columns, fill(t, rows, names, values), t)
+                             for t, (columns, names, values) in tables.items()))
         for workers, chunk in ((1, 100000), (3, 300)):
             p = self.run_once(self.pipe(db, name="%s_%d" % (db, workers), snapshot__workers=workers,
                                         source={"snapshot.chunk.rows": chunk}))
             for t in tables:
                 self.assertEqual(sorted(r["id"] for r in p.rows(t)), [*range(1, rows + 1)], t)
-        # Killed while it reads: goes on inside the chunks.
         p = self.pipe(db, name=db + "_killed", snapshot__workers=2, source={"snapshot.chunk.rows": 700}, batches=4)
-        for _ in range(40):
-            p.start("snapshot", wait=False)
-            size = sum(os.path.getsize(os.path.join(p.out, f)) for f in os.listdir(p.out))
-            wait_until("some rows", lambda: not p.cdcd.alive() or sum(
-                os.path.getsize(os.path.join(p.out, f)) for f in os.listdir(p.out)) > size + 100000, every=0.002)
-            if not p.cdcd.alive():
-                break
-            p.cdcd.kill()
-        else:
-            self.run_once(p)
+        self.assertGreater(self.killed_until_done(p, 2500000), 2)
         for t in tables:
             self.assertEqual(sorted(r["id"] for r in p.rows(t)), [*range(1, rows + 1)], t)
 
