@@ -416,6 +416,7 @@ enum cdcd_rc my_change_ddl(struct my_stream *st, const struct my_event *ev, stru
             continue;
         }
         struct cdcd_event *e = cdcd_batch_event(b, CDCD_OP_DDL, NULL);
+        ddl[i].text = dup_slice(b, ddl[i].text.ptr, ddl[i].text.len); /* it may be the event's */
         e->ddl = &ddl[i];
         set_source(st, e, ddl[i].table, 0, b);
         finish(st, e);
