@@ -299,25 +299,29 @@ static char *json_check(const char *column, const char *before, const char *afte
     return s;
 }
 
+/* The column is the one in the clause: the constraint keeps the name from before a RENAME COLUMN.
+ */
 static enum cdcd_rc read_checks(struct catalog *c, struct cdcd_error *err)
 {
     MYSQL_RES *res;
     MYSQL_ROW row;
 
     if (query(c, &res, err,
-              "constraint_schema, table_name, constraint_name, check_clause "
+              "constraint_schema, table_name, check_clause "
               "FROM information_schema.check_constraints",
               "constraint_schema", "table_name",
               "AND level = 'Column' AND check_clause LIKE 'json\\_valid(%'") != CDCD_OK)
         return CDCD_ERROR;
     while ((row = mysql_fetch_row(res))) {
         struct my_table *t = find(c, row[0], row[1]);
-        int i = t ? my_table_column(t, row[2]) : -1;
-        if (i < 0 || strcmp(t->columns[i].type, "LONGTEXT") != 0)
-            continue;
-        char *want = json_check(t->columns[i].name, "", "");
-        t->columns[i].json_alias = strcmp(row[3], want) == 0;
-        free(want);
+        for (size_t i = 0; t && i < t->ncolumns; i++) {
+            struct my_column *col = &t->columns[i];
+            if (strcmp(col->type, "LONGTEXT") != 0)
+                continue;
+            char *want = json_check(col->name, "", "");
+            col->json_alias = col->json_alias || strcmp(row[2], want) == 0;
+            free(want);
+        }
     }
     mysql_free_result(res);
     return CDCD_OK;

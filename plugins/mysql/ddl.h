@@ -130,7 +130,8 @@ struct my_column_def {
     bool null_given, binary, text; /* text: has a charset */
     int64_t chars;                 /* of TEXT(n): the type that holds so many; -1 */
     bool primary, unique;
-    bool moved; /* apply: has its place */
+    bool versioned; /* MariaDB: WITH SYSTEM VERSIONING, which makes the table so */
+    bool placed;    /* apply: is in the list */
 };
 /* Type and attributes up to a comma or closing bracket. False: something was not understood. */
 bool my_ddl_column(struct my_ddl *d, struct my_column_def *def);
@@ -155,6 +156,8 @@ uint32_t my_charset_max_bytes(const char *charset); /* of a character */
 /* "utf8" and "utf8_bin" under their exact names; of a collation, its charset (NULL: of several). */
 char *my_charset_canon(const char *name);
 char *my_charset_of_collation(const char *collation);
+/* "uca1400_ai_ci" -> "utf8mb4_uca1400_ai_ci" */
+void my_collation_complete(const char *charset, char **collation);
 
 /* ddl_default.c: a literal in the form that the model keeps it in, by the column's type; malloc'ed.
  * NULL: it has none. */

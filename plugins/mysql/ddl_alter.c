@@ -244,27 +244,6 @@ static bool read_convert(struct my_ddl *d, struct my_alter *al)
     return true;
 }
 
-/* ORDER BY a, b DESC: its commas are not those of clauses. */
-static bool read_order(struct my_lex *lx)
-{
-    static const char *const clauses[] = {"ADD",    "DROP",    "MODIFY",  "CHANGE",  "ALTER",
-                                          "RENAME", "CONVERT", "ORDER",   "ENABLE",  "DISABLE",
-                                          "FORCE",  "ENGINE",  "COMMENT", "DEFAULT", "ALGORITHM",
-                                          "LOCK",   NULL};
-
-    if (!my_lex_take(lx, "BY"))
-        return false;
-    do {
-        if (is_any(lx, clauses))
-            return true; /* the comma was the clause's: go on there */
-        if (!column_name(lx))
-            return false;
-        if (!my_lex_take(lx, "ASC"))
-            my_lex_take(lx, "DESC");
-    } while (my_lex_take_punct(lx, ','));
-    return true;
-}
-
 static bool is_partition_clause(const struct my_lex *lx)
 {
     static const char *const words[] = {
@@ -291,8 +270,6 @@ static bool read_clause(struct my_ddl *d, struct my_alter *al)
         return read_alter(d, al);
     if (my_lex_take(lx, "CONVERT"))
         return read_convert(d, al);
-    if (my_lex_take(lx, "ORDER"))
-        return read_order(lx);
     bool modify = my_lex_is(lx, "MODIFY");
     if (modify || my_lex_is(lx, "CHANGE")) {
         my_lex_next(lx);
@@ -302,7 +279,7 @@ static bool read_clause(struct my_ddl *d, struct my_alter *al)
         const char *change = column_name(modify ? &name : lx);
         return change && read_column(d, al, change, if_exists, false);
     }
-    if (is_partition_clause(lx)) {
+    if (is_partition_clause(lx) || my_lex_is(lx, "ORDER")) { /* ORDER BY a, b: also last */
         skip_rest(lx);
         return true;
     }
@@ -404,8 +381,8 @@ void my_ddl_alter_table(struct my_ddl *d)
         rename_table(t, &al);
         if (al.new_name)
             my_shapes_drop(d->shapes, db, name);
-        my_shapes_put(d->shapes, t);
         my_ddl_effect(d, MY_EFFECT_TABLE, CDCD_DDL_ALTER, t->db, t->name, t, d->text);
+        my_shapes_put(d->shapes, t); /* frees it where nobody asks for its database */
     } else {
         my_table_free(t);
         alter_unknown(d, &al, db, name, ok ? d->text.ptr : at);

@@ -2,10 +2,11 @@
  * ddl_apply.c: the clauses of an ALTER TABLE applied to a model, in the order in which the servers
  * do it whatever the order of the clauses (sql_table.cc: mysql_prepare_alter_table):
  *
- *   1. The columns that were there, in their order: dropped ones left out; a changed one in its
- *      place, unless the clause says FIRST or AFTER; RENAME COLUMN and ALTER COLUMN by old names.
- *   2. The clauses that are left, in their order: at the end, at the front, or behind a column of
- *      the list as it is then (by its new name).
+ *   1. The columns that were there, in their order: dropped ones left out, changed ones in their
+ *      places; RENAME COLUMN and ALTER COLUMN by old names.
+ *   2. New columns, and changed ones with FIRST or AFTER, in the order of their clauses: taken out
+ *      of their place, then put at the end, at the front, or behind a column of the list as it is
+ *      then (by its new name).
  *   3. Indexes: the old ones follow their columns, dropped ones go, new ones come last.
  */
 #include "ddl.h"
@@ -132,9 +133,8 @@ static bool old_columns(struct my_ddl *d, const struct my_table *t, struct my_al
             continue;
         }
         finish_column(d, t, al, def, first_timestamp);
-        def->moved = true;
-        if (!def->after)
-            insert(b, b->n, &def->c, old->name);
+        def->placed = true;
+        insert(b, b->n, &def->c, old->name);
     }
     return true;
 }
@@ -150,35 +150,72 @@ static size_t end_of_columns(const struct build *b)
     return n;
 }
 
+static void take_out(struct build *b, size_t at, struct my_column *c)
+{
+    *c = b->columns[at];
+    b->n--;
+    memmove(&b->columns[at], &b->columns[at + 1], (b->n - at) * sizeof *b->columns);
+    memmove(&b->origin[at], &b->origin[at + 1], (b->n - at) * sizeof *b->origin);
+}
+
+/* Where FIRST, AFTER or nothing puts it; false: there is no such column. */
+static bool find_place(const struct build *b, const struct my_column_def *def, size_t *at)
+{
+    *at = end_of_columns(b);
+    if (!def->after)
+        return true;
+    int after = def->after[0] ? find_built(b, def->after) : -1;
+    *at = (size_t)(after + 1);
+    return after >= 0 || !def->after[0];
+}
+
+static bool add_new(struct my_ddl *d, const struct my_table *t, struct my_alter *al,
+                    struct build *b, struct my_column_def *def, bool *first_timestamp)
+{
+    size_t at;
+
+    if (find_built(b, def->c.name) >= 0)
+        return def->if_not_exists;
+    finish_column(d, t, al, def, first_timestamp);
+    if (!find_place(b, def, &at))
+        return false;
+    insert(b, at, &def->c, NULL);
+    return true;
+}
+
+static bool move_changed(struct build *b, struct my_column_def *def)
+{
+    struct my_column c;
+    size_t from = 0, at;
+
+    if (!def->placed)
+        return def->if_exists;
+    if (!def->after)
+        return true;
+    while (from < b->n && !(b->origin[from] && my_name_equal(b->origin[from], def->change)))
+        from++;
+    if (from == b->n)
+        return false;
+    const char *origin = b->origin[from];
+    take_out(b, from, &c);
+    if (!find_place(b, def, &at)) {
+        my_column_free(&c);
+        return false;
+    }
+    insert(b, at, &c, origin);
+    return true;
+}
+
 static bool place_rest(struct my_ddl *d, const struct my_table *t, struct my_alter *al,
                        struct build *b, bool *first_timestamp)
 {
-    for (size_t i = 0; i < al->ncolumns; i++) {
+    bool ok = true;
+
+    for (size_t i = 0; ok && i < al->ncolumns; i++) {
         struct my_column_def *def = &al->columns[i];
-        if (!def->c.name)
-            continue; /* in its place */
-        if (def->change && !def->moved) {
-            if (def->if_exists)
-                continue;
-            return false;
-        }
-        if (!def->change && find_built(b, def->c.name) >= 0) {
-            if (def->if_not_exists)
-                continue;
-            return false;
-        }
-        if (!def->change)
-            finish_column(d, t, al, def, first_timestamp);
-        size_t at = end_of_columns(b);
-        if (def->after) {
-            int after = def->after[0] ? find_built(b, def->after) : -1;
-            if (def->after[0] && after < 0)
-                return false;
-            at = (size_t)(after + 1);
-        }
-        insert(b, at, &def->c, def->change);
+        ok = def->change ? move_changed(b, def) : add_new(d, t, al, b, def, first_timestamp);
     }
-    return true;
+    return ok;
 }
 
 /* ---- indexes ---- */

@@ -231,6 +231,11 @@ bool my_ddl_table_option(struct my_ddl *d, struct my_table_options *o)
         option_value(lx);
         return !my_lex_take(lx, "STORAGE") || option_value(lx);
     }
+    struct my_token next = my_lex_peek(lx);
+    if (lx->t.kind == MY_TOK_NAME && next.punct == '=') {
+        my_lex_next(lx);
+        return option_value(lx);
+    }
     if (lx->t.kind != MY_TOK_WORD || my_lex_is(lx, "SELECT") || my_lex_is(lx, "AS") ||
         my_lex_is(lx, "PARTITION") || my_lex_is(lx, "WITH") || my_lex_is(lx, "IGNORE") ||
         my_lex_is(lx, "REPLACE"))
@@ -275,13 +280,14 @@ void my_table_set_default_charset(struct my_ddl *d, struct my_table *t,
         else if (of)
             set(&t->charset, of);
         set(&t->collation, o->collation);
+        my_collation_complete(t->charset, &t->collation);
         free(of);
     }
     if ((create && !t->charset) || o->charset_default) {
         database_charset(d, t->db, &charset, &collation);
         set(&t->charset, charset);
         if (!o->collation)
-            set(&t->collation, collation);
+            set(&t->collation, o->charset_default ? NULL : collation);
     }
     if (o->comment)
         set(&t->comment, o->comment[0] ? o->comment : NULL);
@@ -325,12 +331,33 @@ void my_table_add_index(struct my_table *t, struct my_index_def *def)
     *x = (struct my_index){0};
 }
 
+static bool has_column(const struct my_index *x, const char *name)
+{
+    for (size_t i = 0; i < x->ncolumns; i++) {
+        if (my_name_equal(x->columns[i], name))
+            return true;
+    }
+    return false;
+}
+
+/* The server ends each unique index with row_end (sql_table.cc: mysql_prepare_create_table);
+ * one that is hidden is not shown there, and is no column of ours. */
+static void end_with_row_end(struct my_table *t, const char *row_end)
+{
+    for (size_t i = 0; i < t->nindexes; i++) {
+        if (t->indexes[i].unique && !has_column(&t->indexes[i], row_end))
+            add_column(&t->indexes[i], row_end);
+    }
+}
+
 void my_table_add_system_columns(struct my_table *t)
 {
     t->versioned = true;
     for (size_t i = 0; i < t->ncolumns; i++) {
-        if (t->columns[i].row_start)
+        if (t->columns[i].row_end) {
+            end_with_row_end(t, t->columns[i].name);
             return;
+        }
     }
     t->columns = cdcd_xrealloc(t->columns, (t->ncolumns + 2) * sizeof *t->columns);
     for (int i = 0; i < 2; i++) {
@@ -393,6 +420,8 @@ static bool read_definition(struct my_ddl *d, struct creation *c)
     if (!my_ddl_column(d, def))
         return false;
     my_ddl_column_indexes(&c->indexes, def);
+    if (def->versioned)
+        c->options.system_versioning = true;
     return true;
 }
 
@@ -486,8 +515,8 @@ static void put_created(struct my_ddl *d, struct my_table *t)
     const char *db = cdcd_arena_dup(d->a, t->db, strlen(t->db));
     const char *name = cdcd_arena_dup(d->a, t->name, strlen(t->name));
 
-    my_shapes_put(d->shapes, t);
     my_ddl_effect(d, MY_EFFECT_TABLE, CDCD_DDL_CREATE, db, name, t, d->text);
+    my_shapes_put(d->shapes, t); /* frees it where nobody asks for its database */
 }
 
 static bool create_like(struct my_ddl *d, const char *db, const char *name)

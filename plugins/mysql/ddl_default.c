@@ -2,7 +2,7 @@
  * ddl_default.c: the literal of a DEFAULT in one form, however a statement or information_schema
  * writes it:
  *   integers          digits
- *   DECIMAL           with as many fraction digits as the column has
+ *   DECIMAL           with as many fraction digits as the column has; FLOAT(M,D) too
  *   BIT               binary digits without leading zeros
  *   dates and times   as the server prints them, with the column's fraction digits
  *   ENUM, SET         the labels' own spelling, in their order
@@ -355,11 +355,32 @@ static char *canon_set(const struct my_column *c, struct cdcd_slice text)
     return out;
 }
 
+static bool is_utf8(const char *s, size_t n)
+{
+    const uint8_t *p = (const uint8_t *)s;
+
+    for (size_t i = 0; i < n;) {
+        size_t len = p[i] < 0x80 ? 1 : p[i] < 0xc2 ? 0 : p[i] < 0xe0 ? 2 : p[i] < 0xf0 ? 3 : 4;
+        if (len == 0 || p[i] > 0xf4 || len > n - i)
+            return false;
+        for (size_t k = 1; k < len; k++) {
+            if ((p[i + k] & 0xc0) != 0x80)
+                return false;
+        }
+        i += len;
+    }
+    return true;
+}
+
+/* Bytes that are no UTF-8 have no form: information_schema does not show them truly, and a note
+ * cannot hold them. */
 static char *canon_binary(const struct my_column *c, const struct cdcd_buf *bytes)
 {
     size_t n = bytes->len;
     struct cdcd_buf b;
 
+    if (!is_utf8(bytes->ptr, n))
+        return NULL;
     if (strcmp(c->type, "BINARY") == 0 && c->length > 0 && (size_t)c->length > n)
         n = (size_t)c->length;
     cdcd_buf_init(&b, 0);
@@ -411,7 +432,7 @@ static char *canon_number(const struct my_column *c, enum my_token_kind kind,
         snprintf(digits, sizeof digits, "%" PRIu64, v);
         text = cdcd_slice_str(digits);
     }
-    if (starts(c->type, "DECIMAL"))
+    if (starts(c->type, "DECIMAL") || c->scale >= 0) /* FLOAT(M,D) too */
         return canon_decimal(c, text);
     if (strcmp(c->type, "YEAR") == 0)
         return canon_year(text);

@@ -34,6 +34,15 @@ char *my_charset_of_collation(const char *collation)
     return s;
 }
 
+void my_collation_complete(const char *charset, char **collation)
+{
+    if (!charset || !*collation || strncmp(*collation, "uca", 3) != 0)
+        return;
+    char *whole = cdcd_xasprintf("%s_%s", charset, *collation);
+    free(*collation);
+    *collation = whole;
+}
+
 uint32_t my_charset_max_bytes(const char *charset)
 {
     static const struct {
@@ -459,6 +468,7 @@ void my_ddl_column_charset(struct my_column_def *def, const char *charset, const
     if (def->text && c->charset && strcmp(c->charset, "binary") == 0)
         to_bytes(def);
     fit_size(def);
+    my_collation_complete(c->charset, &c->collation);
     if (!def->text) {
         set(&c->charset, NULL);
         set(&c->collation, NULL);
@@ -545,7 +555,7 @@ static void set_literal(struct my_column *c, enum my_token_kind kind, struct cdc
     c->has_default = true;
     if (!c->default_) { /* no form that could be a constant */
         c->default_expr = true;
-        c->default_ = cdcd_xstrndup(text.ptr, text.len);
+        c->default_ = cdcd_xstrdup("?");
     }
 }
 
@@ -865,10 +875,12 @@ static bool read_other_attribute(struct my_lex *lx, struct my_column_def *def)
         c->invisible = true;
         return true;
     }
-    if (my_lex_take(lx, "VISIBLE") || my_lex_take2(lx, "WITH", "SYSTEM") ||
-        my_lex_take2(lx, "WITHOUT", "SYSTEM")) {
-        my_lex_take(lx, "VERSIONING");
+    if (my_lex_take(lx, "VISIBLE"))
         return true;
+    if (my_lex_is(lx, "WITH") || my_lex_is(lx, "WITHOUT")) {
+        def->versioned = my_lex_is(lx, "WITH");
+        my_lex_next(lx);
+        return my_lex_take2(lx, "SYSTEM", "VERSIONING");
     }
     if (my_lex_take(lx, "COMPRESSED")) {
         c->compressed = true;
@@ -885,11 +897,13 @@ static bool read_other_attribute(struct my_lex *lx, struct my_column_def *def)
     return false;
 }
 
-/* Where FIRST or AFTER may stand, the caller goes on. */
+/* The caller goes on: FIRST, AFTER, and partitions, which follow the last clause without a comma.
+ */
 static bool at_end_of_column(const struct my_lex *lx)
 {
     return lx->t.kind == MY_TOK_END || my_lex_is_punct(lx, ',') || my_lex_is_punct(lx, ')') ||
-           my_lex_is_punct(lx, ';') || my_lex_is(lx, "FIRST") || my_lex_is(lx, "AFTER");
+           my_lex_is_punct(lx, ';') || my_lex_is(lx, "FIRST") || my_lex_is(lx, "AFTER") ||
+           my_lex_is(lx, "PARTITION") || my_lex_is(lx, "REMOVE");
 }
 
 static bool read_attributes(struct my_lex *lx, struct my_column_def *def)
@@ -963,7 +977,9 @@ void my_catalog_default(struct my_column *c, const char *text, bool expression,
     cdcd_arena_init(&a, 4096);
     if (server->flavor == MY_MARIADB) {
         my_lex_begin(&lx, cdcd_slice_str(text), server->flavor, server->version, false, false, &a);
-        if (!read_default(&lx, c) || lx.t.kind != MY_TOK_END) {
+        bool ok = read_default(&lx, c) && lx.t.kind == MY_TOK_END;
+        /* a byte that is no UTF-8 is shown as a question mark */
+        if (!ok || (strstr(c->type, "BINARY") && strchr(text, '?'))) {
             c->default_expr = true;
             set(&c->default_, text);
         }

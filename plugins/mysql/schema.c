@@ -126,6 +126,7 @@ struct part {
     const struct my_column *model;
     uint8_t type;
     uint16_t meta;
+    bool hidden; /* the server's own: nobody sees it */
 };
 
 struct plan {
@@ -225,7 +226,7 @@ static uint32_t choose_columns(struct my_shape *s, const struct plan *p, const s
 
     for (uint32_t i = 0; i < p->n; i++) {
         const struct my_column *m = p->parts[i].model;
-        bool take = !is_hidden(m) &&
+        bool take = !p->parts[i].hidden &&
                     (is_key(p, m->name) || !f || my_filter_column(f, p->db, p->name, m->name));
         s->columns[i].column = take ? (int32_t)n++ : -1;
         if (m->row_end)
@@ -306,6 +307,7 @@ enum cdcd_rc my_shape_of_table(const struct my_table *t, const struct my_server 
     *out = NULL;
     for (size_t i = 0; rc == CDCD_OK && i < t->ncolumns; i++) {
         parts[i].model = &t->columns[i];
+        parts[i].hidden = is_hidden(&t->columns[i]);
         if (!my_wire_of(&t->columns[i], server->flavor, &parts[i].type, &parts[i].meta))
             rc = cdcd_error_set(err, CDCD_ERR_CONFIG,
                                 "column %s.%s.%s has the type %s, which is not supported; leave it "
@@ -376,6 +378,20 @@ static const struct my_column *model_column(const struct my_table_map *map, uint
     return k < 0 ? NULL : &model->columns[k];
 }
 
+/* A column of MariaDB's own for a long unique index: the last ones, which the table lacks. */
+static bool is_hash(const struct my_table_map *map, uint32_t i, const struct my_table *model,
+                    enum my_flavor flavor)
+{
+    static const char prefix[] = MY_HASH_COLUMN;
+    const struct my_map_column *c = &map->columns[i];
+
+    if (flavor != MY_MARIADB || c->type != MY_LONGLONG || model_column(map, i, model))
+        return false;
+    if (!map->full)
+        return model && i >= model->ncolumns;
+    return c->name.len > sizeof prefix - 1 && memcmp(c->name.ptr, prefix, sizeof prefix - 1) == 0;
+}
+
 /* Of the names that both have, MySQL's differs for one type. */
 static void keep_flavor_names(struct my_column *c, enum my_flavor flavor)
 {
@@ -411,6 +427,9 @@ static enum cdcd_rc merge(const struct my_table_map *map, const struct my_table 
                     geometry_fits(&map->columns[i], m);
         if (same) {
             merge_column(&map->columns[i], &out->columns[i], m);
+        } else if (is_hash(map, i, model, flavor)) {
+            if (!out->columns[i].name)
+                out->columns[i].name = cdcd_xasprintf(MY_HASH_COLUMN "%u", i);
         } else if (!map->full) {
             *fits = false;
             snprintf(why, 256, "column %u (%s) is known as %s, the log has %s", i + 1,
@@ -428,16 +447,20 @@ static enum cdcd_rc merge(const struct my_table_map *map, const struct my_table 
     return CDCD_OK;
 }
 
-static bool counts_fit(const struct my_table_map *map, const struct my_table *model, char why[256])
+static bool counts_fit(const struct my_table_map *map, const struct my_table *model,
+                       enum my_flavor flavor, char why[256])
 {
+    size_t hashes = model && flavor == MY_MARIADB ? my_table_hash_columns(model) : 0;
+
     if (map->full)
         return true;
     if (!model)
         snprintf(why, 256, "nothing is known of the table");
     else if (model->unsure)
         snprintf(why, 256, "%s", model->why ? model->why : "its definition is not certain");
-    else if (model->ncolumns != map->ncolumns)
-        snprintf(why, 256, "%zu columns are known, the log has %u", model->ncolumns, map->ncolumns);
+    else if (model->ncolumns + hashes != map->ncolumns)
+        snprintf(why, 256, "%zu columns are known, the log has %u", model->ncolumns + hashes,
+                 map->ncolumns);
     else
         return true;
     return false;
@@ -480,7 +503,7 @@ enum cdcd_rc my_shape_of_map(const struct my_table_map *map, const struct my_tab
 
     *out = NULL;
     why[0] = 0;
-    *fits = counts_fit(map, model, why);
+    *fits = counts_fit(map, model, server->flavor, why);
     if (!*fits)
         goto out;
     rc = merge(map, model, server->flavor, &m, fits, why, err);
@@ -495,7 +518,12 @@ enum cdcd_rc my_shape_of_map(const struct my_table_map *map, const struct my_tab
         .versioned = model && model->versioned,
     };
     for (uint32_t i = 0; i < map->ncolumns; i++)
-        parts[i] = (struct part){&m.columns[i], map->columns[i].type, map->columns[i].meta};
+        parts[i] = (struct part){
+            .model = &m.columns[i],
+            .type = map->columns[i].type,
+            .meta = map->columns[i].meta,
+            .hidden = is_hidden(&m.columns[i]) || is_hash(map, i, model, server->flavor),
+        };
     map_keys(map, model, &m, &keys, &p.nkeys);
     p.keys = keys;
     rc = build(&p, server, f, out, err);

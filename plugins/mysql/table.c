@@ -5,7 +5,7 @@
  * Members that have their ordinary value are left out; unknown members pass, so that an older cdcd
  * can read what a newer one wrote as long as the version is the same.
  */
-#include "table.h"
+#include "ddl.h"
 
 #include <jansson.h>
 #include <locale.h>
@@ -229,8 +229,78 @@ static bool identifies_rows(const struct my_table *t, const struct my_index *x)
     return true;
 }
 
-/* Indexes stand in the order of their definition; the server has unique ones that hold only the
- * beginning of a column behind those that hold the whole (sql_table.cc: sort_keys). */
+/* InnoDB's longest key. Other engines have shorter ones, which a model does not tell. */
+enum { MAX_KEY_BYTES = 3072 };
+
+static size_t part_bytes(const struct my_column *c)
+{
+    if (strstr(c->type, "TEXT") || strstr(c->type, "BLOB"))
+        return MAX_KEY_BYTES + 1;
+    if (strstr(c->type, "CHAR") || strstr(c->type, "BINARY"))
+        return (size_t)(c->length > 0 ? c->length : 0) * my_charset_max_bytes(c->charset);
+    return 8;
+}
+
+/* MariaDB's unique keys of any length are kept as a hash (HA_KEY_ALG_LONG_HASH). */
+static bool is_hashed(const struct my_table *t, const struct my_index *x)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; x->unique && !x->primary && !x->partial && i < x->ncolumns; i++) {
+        int c = my_table_column(t, x->columns[i]);
+        bytes += c >= 0 ? part_bytes(&t->columns[c]) : 0;
+    }
+    return bytes > MAX_KEY_BYTES;
+}
+
+size_t my_table_hash_columns(const struct my_table *t)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->nindexes; i++)
+        n += is_hashed(t, &t->indexes[i]);
+    return n;
+}
+
+/* The server's order: the primary key, unique ones of whole columns, those without NULL first, then
+ * the rest; else as they were defined (sql_table.cc: sort_keys). */
+static int index_class(const struct my_table *t, const struct my_index *x)
+{
+    bool nullable = false;
+
+    if (x->primary)
+        return 0;
+    if (!x->unique)
+        return 5;
+    for (size_t i = 0; i < x->ncolumns; i++) {
+        int c = my_table_column(t, x->columns[i]);
+        nullable = nullable || (c >= 0 && t->columns[c].nullable);
+    }
+    return 1 + 2 * (x->partial || x->expression || is_hashed(t, x)) + nullable;
+}
+
+/* Stable: an order from before stays where nothing else decides. */
+static void sort_indexes(struct my_table *t)
+{
+    for (size_t i = 1; i < t->nindexes; i++) {
+        struct my_index x = t->indexes[i];
+        int class = index_class(t, &x);
+        size_t k = i;
+        for (; k > 0 && index_class(t, &t->indexes[k - 1]) > class; k--)
+            t->indexes[k] = t->indexes[k - 1];
+        t->indexes[k] = x;
+    }
+}
+
+static void primary_not_null(struct my_table *t, const struct my_index *primary)
+{
+    for (size_t k = 0; k < primary->ncolumns; k++) {
+        int c = my_table_column(t, primary->columns[k]);
+        if (c >= 0)
+            t->columns[c].nullable = false;
+    }
+}
+
 void my_table_set_keys(struct my_table *t)
 {
     const struct my_index *key = NULL;
@@ -240,21 +310,15 @@ void my_table_set_keys(struct my_table *t)
     t->nkeys = 0;
     t->primary = false;
     for (size_t i = 0; i < t->nindexes; i++) {
-        if (!t->indexes[i].primary)
-            continue;
-        key = &t->indexes[i];
-        t->primary = true;
-        for (size_t k = 0; k < key->ncolumns; k++) {
-            int c = my_table_column(t, key->columns[k]);
-            if (c >= 0)
-                t->columns[c].nullable = false;
-        }
+        if (t->indexes[i].primary)
+            primary_not_null(t, &t->indexes[i]);
     }
-    for (size_t i = 0; !t->primary && i < t->nindexes; i++) {
-        const struct my_index *x = &t->indexes[i];
-        if (identifies_rows(t, x) && (!key || (key->partial && !x->partial)))
-            key = x;
+    sort_indexes(t);
+    for (size_t i = 0; !key && i < t->nindexes; i++) {
+        if (t->indexes[i].primary || identifies_rows(t, &t->indexes[i]))
+            key = &t->indexes[i];
     }
+    t->primary = key && key->primary;
     if (!key)
         return;
     t->nkeys = key->ncolumns;

@@ -63,6 +63,10 @@ void my_table_free(struct my_table *t);
 struct my_table *my_table_copy(const struct my_table *t);
 /* Columns of the primary key become NOT NULL; keys, nkeys and primary are set from the indexes. */
 void my_table_set_keys(struct my_table *t);
+/* Columns that MariaDB adds to the log behind those of the table: a hash for each unique index that
+ * is too long for the engine. */
+#define MY_HASH_COLUMN "DB_ROW_HASH_"
+size_t my_table_hash_columns(const struct my_table *t);
 /* The column's number by name, without regard to case; -1: none. */
 int my_table_column(const struct my_table *t, const char *name);
 /* Two names of columns, indexes or (folded) tables, without regard to case. */

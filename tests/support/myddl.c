@@ -2,19 +2,20 @@
  * myddl: runs statements on a MySQL or MariaDB server one by one, reads each back from the binlog,
  * and compares what the plugin's DDL parser made of it with what information_schema says.
  *
- *   myddl [-n] [-v] URL FILE
+ *   myddl [-i] [-n] [-v] URL FILE
  *
- * FILE holds statements between lines of "--". A first word "~" marks a statement that need not be
- * understood: it must leave its table unsure, which is then read again. "!" marks one that the
- * server may refuse. After each statement a row is written to each changed table, so that its
- * table map is compared too, with its names and as it is without them.
+ * FILE holds statements between lines of "--". One that begins with "~" must leave its table
+ * unsure, which is then read again; with "!" the server may refuse it; with "@mysql " or "@mariadb
+ * " it is for that server only. After each statement a row is written to each changed table, so
+ * that its table map is compared too, with its names and as it is without them.
  *
  * Prints a line for each difference, and {"statements":N,"refused":N,"unsure":N,"maps":N,
  * "differences":N}; exits with 1 for any difference. -n: notes are written and read back after
- * each statement. -v: statements are printed.
+ * each statement. -i: "ok" or "refused" is printed for each one as soon as it is known. -v:
+ * statements are printed.
  */
-#include "snapshot.h"
 #include "ddl.h"
+#include "snapshot.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +23,8 @@
 #include <unistd.h>
 
 struct test {
-    MYSQL *m;
+    MYSQL *m;       /* information_schema */
+    MYSQL *session; /* the statements */
     struct my_config cfg;
     struct my_server server;
     struct my_filter *filter;
@@ -30,7 +32,7 @@ struct test {
     struct my_dump *dump;
     struct my_decoder *decoder;
     struct cdcd_arena arena;
-    bool notes, verbose, may_be_unsure;
+    bool notes, verbose, interactive, may_be_unsure;
     const char *statement;
     unsigned statements, refused, unsure, maps, differences;
 };
@@ -85,11 +87,11 @@ static void compare_default(struct test *t, const char *label, const struct my_c
         differs(t, "%s: default %s, not %s", label, or_none(a->default_), or_none(b->default_));
 }
 
-#define FLAG(f)                                                              \
-    if (a->f != b->f)                                                        \
+#define FLAG(f)       \
+    if (a->f != b->f) \
     differs(t, "%s: " #f " is %d, not %d", label, (int)a->f, (int)b->f)
-#define TEXT(f)             \
-    if (!same(a->f, b->f))  \
+#define TEXT(f)            \
+    if (!same(a->f, b->f)) \
     differs(t, "%s: " #f " is %s, not %s", label, or_none(a->f), or_none(b->f))
 
 static void compare_column(struct test *t, const struct my_table *table, const struct my_column *a,
@@ -100,7 +102,8 @@ static void compare_column(struct test *t, const struct my_table *table, const s
     TEXT(name);
     TEXT(type);
     TEXT(charset);
-    TEXT(comment);
+    if (!table->sequence)
+        TEXT(comment);
     if (a->collation && b->collation)
         TEXT(collation);
     if (!has_display_width(b->type) && (a->length != b->length || a->scale != b->scale))
@@ -119,8 +122,7 @@ static void compare_column(struct test *t, const struct my_table *table, const s
     FLAG(row_end);
     for (size_t i = 0; a->labels && b->labels && (a->labels[i] || b->labels[i]); i++) {
         if (!same(a->labels[i], b->labels[i])) {
-            differs(t, "%s: label %s, not %s", label, or_none(a->labels[i]),
-                    or_none(b->labels[i]));
+            differs(t, "%s: label %s, not %s", label, or_none(a->labels[i]), or_none(b->labels[i]));
             break;
         }
     }
@@ -151,6 +153,27 @@ static void compare_keys(struct test *t, const struct my_table *a, const struct 
     }
 }
 
+static void print_schema(const struct cdcd_schema *s)
+{
+    for (uint32_t i = 0; i < s->ncolumns; i++) {
+        const struct cdcd_column *c = &s->columns[i];
+        printf("        %s %s type %d length %d,%d%s%s%s default %s\n", c->name, c->type_name,
+               (int)c->type, c->length, c->scale, c->optional ? " null" : "", c->key ? " key" : "",
+               c->unsigned_ ? " unsigned" : "", or_none(c->default_text));
+    }
+}
+
+static void compare_schema(struct test *t, const char *what, const struct cdcd_schema *a,
+                           const struct cdcd_schema *b)
+{
+    if (a->version == b->version)
+        return;
+    differs(t, "%s: the schema %s differs from the model's:", b->table, what);
+    print_schema(a);
+    printf("      and\n");
+    print_schema(b);
+}
+
 static void compare_shape(struct test *t, const struct my_table *a, const struct my_table *b)
 {
     struct my_shape *x = NULL, *y = NULL;
@@ -160,8 +183,8 @@ static void compare_shape(struct test *t, const struct my_table *a, const struct
         differs(t, "%s: %s", b->name, err.text);
     else if (my_shape_of_table(b, &t->server, t->filter, &y, &err) != CDCD_OK)
         differs(t, "%s: of the catalogue: %s", b->name, err.text);
-    else if (x->schema->version != y->schema->version)
-        differs(t, "%s: the schemas differ", b->name);
+    else
+        compare_schema(t, "of the catalogue", y->schema, x->schema);
     my_shape_free(x);
     my_shape_free(y);
 }
@@ -176,7 +199,8 @@ static void compare_table(struct test *t, const struct my_table *a, const struct
     }
     for (size_t i = 0; i < b->ncolumns; i++)
         compare_column(t, b, &a->columns[i], &b->columns[i]);
-    TEXT(charset);
+    if (!b->sequence)
+        TEXT(charset);
     TEXT(comment);
     FLAG(sequence);
     FLAG(versioned);
@@ -200,20 +224,23 @@ static void compare_all(struct test *t)
             continue;
         }
         if (!a->unsure) {
-            if (t->may_be_unsure)
-                differs(t, "%s: understood, though it was not thought to be", b->name);
+            unsigned before = t->differences;
             compare_table(t, a, b);
-            continue;
+            if (t->differences == before)
+                continue; /* else once is enough */
+        } else if (!t->may_be_unsure) {
+            differs(t, "%s: unsure: %s", b->name, a->why);
+        } else {
+            t->unsure++;
+            t->may_be_unsure = false;
         }
         bool found;
-        if (!t->may_be_unsure)
-            differs(t, "%s: unsure: %s", b->name, a->why);
-        t->unsure++;
-        t->may_be_unsure = false;
         if (my_shapes_refresh(t->shapes, t->m, b->db, b->name, &found, &err) != CDCD_OK)
             die("refresh", &err);
     }
     my_table_list_free(&list);
+    if (t->may_be_unsure)
+        differs(t, "understood, though it was not thought to be");
 }
 
 /* ---- the log ---- */
@@ -232,8 +259,8 @@ static void compare_map(struct test *t, const struct my_table_map *map)
 
     for (uint32_t i = 0; i < map->ncolumns; i++) {
         const struct my_map_column *c = &map->columns[i];
-        columns[i] = (struct my_map_column){.type = c->type, .meta = c->meta,
-                                            .nullable = c->nullable};
+        columns[i] = (struct my_map_column){
+            .type = c->type, .meta = c->meta, .nullable = c->nullable};
     }
     bare.columns = columns;
     bare.full = bare.has_keys = false;
@@ -249,9 +276,9 @@ static void compare_map(struct test *t, const struct my_table_map *map)
             differs(t, "%s: %s map: %s", name, i ? "bare" : "full", err.text);
         else if (!fits)
             differs(t, "%s: %s map does not fit: %s", name, i ? "bare" : "full", why);
-        else if (shapes[i + 1]->schema->version != shapes[0]->schema->version)
-            differs(t, "%s: %s map gives another schema than the model", name,
-                    i ? "bare" : "full");
+        else
+            compare_schema(t, i ? "of the bare map" : "of the full map", shapes[i + 1]->schema,
+                           shapes[0]->schema);
     }
     for (int i = 0; i < 3; i++)
         my_shape_free(shapes[i]);
@@ -328,9 +355,10 @@ static bool write_rows(struct test *t)
     struct cdcd_error err;
     bool any = false;
 
-    if (my_query(t->m, &res, &err,
-                 "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type "
-                 "NOT LIKE '%VIEW%' AND table_type <> 'SEQUENCE' AND table_schema LIKE 'ddl\\_%'") !=
+    if (my_query(
+            t->m, &res, &err,
+            "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type "
+            "NOT LIKE '%VIEW%' AND table_type <> 'SEQUENCE' AND table_schema LIKE 'ddl\\_%'") !=
         CDCD_OK)
         die("tables", &err);
     while ((row = mysql_fetch_row(res))) {
@@ -344,37 +372,60 @@ static bool write_rows(struct test *t)
 
 /* ---- statements ---- */
 
+/* False: the server refused it. */
+static bool execute(struct test *t, const char *sql)
+{
+    bool ok = mysql_real_query(t->session, sql, strlen(sql)) == 0;
+    MYSQL_RES *res = ok ? mysql_store_result(t->session) : NULL;
+
+    if (res)
+        mysql_free_result(res);
+    return ok;
+}
+
+static uint64_t log_position(struct test *t)
+{
+    struct my_log_end end;
+    struct cdcd_error err;
+
+    if (my_log_end(t->m, &t->server, &end, &err) != CDCD_OK)
+        die("end of the log", &err);
+    uint64_t pos = end.pos;
+    my_log_end_free(&end);
+    return pos;
+}
+
 static void run(struct test *t, char *sql)
 {
-    bool may_fail = sql[0] == '!';
-    struct cdcd_error err;
-    struct my_log_end before, after;
+    const char *other = t->server.flavor == MY_MYSQL ? "@mariadb " : "@mysql ";
+    bool may_fail, unsure;
 
-    t->may_be_unsure = sql[0] == '~';
-    if (may_fail || t->may_be_unsure)
-        sql++;
+    if (strncmp(sql, other, strlen(other)) == 0)
+        return;
+    if (*sql == '@')
+        sql = strchr(sql, ' ') + 1;
+    may_fail = *sql == '!';
+    unsure = *sql == '~';
+    sql += may_fail || unsure;
+    t->may_be_unsure = unsure;
     t->statement = sql;
     if (t->verbose)
         printf("%s\n", sql);
-    if (my_log_end(t->m, &t->server, &before, &err) != CDCD_OK)
-        die("end of the log", &err);
+    uint64_t before = log_position(t);
     t->statements++;
-    if (mysql_real_query(t->m, sql, strlen(sql)) != 0) {
+    bool ok = execute(t, sql);
+    if (t->interactive)
+        printf("%s\n", ok ? "ok" : "refused");
+    if (!ok) {
         if (!may_fail)
-            differs(t, "refused: %s", mysql_error(t->m));
+            differs(t, "refused: %s", mysql_error(t->session));
         t->refused++;
-        return;
-    }
-    if (my_log_end(t->m, &t->server, &after, &err) != CDCD_OK)
-        die("end of the log", &err);
-    if (after.pos != before.pos) {
+    } else if (log_position(t) != before) {
         read_log(t);
         compare_all(t);
         if (write_rows(t))
             read_log(t);
     }
-    my_log_end_free(&before);
-    my_log_end_free(&after);
 }
 
 static void run_file(struct test *t, const char *path)
@@ -437,7 +488,9 @@ static void setup(struct test *t, char *url)
     if (my_filter_new(&t->cfg, &t->filter, &err) != CDCD_OK ||
         my_connect(&t->cfg, &t->m, &err) != CDCD_OK ||
         my_server_info(t->m, &t->server, &err) != CDCD_OK ||
-        my_query(t->m, NULL, &err, "SET sql_mode=''") != CDCD_OK)
+        my_query(t->m, NULL, &err, "SET sql_mode=''") != CDCD_OK ||
+        my_connect(&t->cfg, &t->session, &err) != CDCD_OK ||
+        my_query(t->session, NULL, &err, "SET sql_mode=''") != CDCD_OK)
         die("connect", &err);
     my_filter_fold(t->filter, t->server.lower_case_table_names != 0);
     t->shapes = my_shapes_new(&t->server, t->filter);
@@ -452,12 +505,13 @@ int main(int argc, char **argv)
     struct test t = {0};
     int opt;
 
-    while ((opt = getopt(argc, argv, "nv")) != -1) {
+    while ((opt = getopt(argc, argv, "inv")) != -1) {
         t.notes = t.notes || opt == 'n';
         t.verbose = t.verbose || opt == 'v';
+        t.interactive = t.interactive || opt == 'i';
     }
     if (argc - optind != 2) {
-        fprintf(stderr, "usage: myddl [-n] [-v] URL FILE\n");
+        fprintf(stderr, "usage: myddl [-i] [-n] [-v] URL FILE\n");
         return 2;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -471,5 +525,6 @@ int main(int argc, char **argv)
     my_filter_free(t.filter);
     cdcd_arena_free(&t.arena);
     mysql_close(t.m);
+    mysql_close(t.session);
     return t.differences ? 1 : 0;
 }
