@@ -545,6 +545,7 @@ class Meanwhile(Case):
         db, p, reader = self.paused("ALTER TABLE t ADD COLUMN a varchar(9) DEFAULT 'a', ADD COLUMN b varchar(9) DEFAULT 'b'; ")
         self.sql("ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a", db)
         self.outcome(p, reader, complete=self.all_rows)
+        self.assertRegex(p.log_since_start(), "was altered, or another table took its name")
         got = collections.Counter((r["value"]["after"]["a"], r["value"]["after"]["b"]) for r in self.records_
                                   if r["topic"].endswith(".t") and r["value"]["op"] == "r")
         self.assertIn(set(got), ({("a", "b")}, {("b", "a")}, set()))
@@ -571,12 +572,13 @@ class Meanwhile(Case):
         self.outcome(p, reader, complete=lambda got: True)
 
     def test_another_table_takes_the_name(self):
-        db, p, reader = self.paused("CREATE TABLE other (id int PRIMARY KEY, ver int, pad text); "
-                                    "INSERT INTO other VALUES (100000, 0, 'other'); DO sleep(1.1); DROP TABLE t; "
+        db, p, reader = self.paused("CREATE TABLE z (id int PRIMARY KEY, ver int, pad text); "
+                                    "INSERT INTO z VALUES (100000, 0, 'other'); DO sleep(1.1); DROP TABLE t; "
                                     + T + fill("t", self.ROWS))
-        self.sql("RENAME TABLE t TO old, other TO t", db)
+        self.sql("RENAME TABLE t TO old, z TO t", db)
         # The rows of what is now `old`, and of what is `t`, each under its own name.
         self.outcome(p, reader, complete=lambda got: 100000 in got and self.all_rows(got), topics=("t", "old"))
+        self.assertRegex(p.log_since_start(), "was altered, or another table took its name")
         for r in self.records_:
             if r["topic"].endswith(".old"):
                 self.assertNotEqual(r["key"], {"id": 100000})
