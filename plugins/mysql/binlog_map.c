@@ -231,6 +231,7 @@ static void read_key(struct my_table_map *m, struct cdcd_cursor *c, bool prefixe
     m->keys = cdcd_arena_alloc(a, room * sizeof *m->keys);
     m->key_prefix = cdcd_arena_alloc(a, room * sizeof *m->key_prefix);
     m->has_keys = true;
+    m->nkeys = 0; /* an event may have both kinds of key, which no server writes */
     while (!c->bad && cdcd_cur_left(c)) {
         uint64_t column = my_cur_lenenc(c);
         if (column >= m->ncolumns)

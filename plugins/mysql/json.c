@@ -58,6 +58,11 @@ bool my_json_open(const struct my_json *v, struct my_json_box *out)
     return true;
 }
 
+size_t my_json_head_size(const struct my_json_box *b)
+{
+    return b->count * (key_entry(b) + 1u + b->width);
+}
+
 static bool is_inlined(uint8_t type, uint8_t width)
 {
     switch (type) {
@@ -291,7 +296,7 @@ static bool put_box(struct my_json_writer *o, const struct my_json *v)
 
     if (++o->depth > MY_JSON_MAX_DEPTH || !my_json_open(v, &b))
         return false;
-    size_t head = b.count * (key_entry(&b) + 1u + b.width);
+    size_t head = my_json_head_size(&b);
     if (head > o->budget)
         return false;
     o->budget -= head;

@@ -159,9 +159,12 @@ static bool open_node(struct node *n, struct cdcd_arena *a, size_t *budget)
 
     if (n->open)
         return true;
-    if (!my_json_is_box(&n->raw) || !my_json_open(&n->raw, &b) || b.n > *budget)
+    if (!my_json_is_box(&n->raw) || !my_json_open(&n->raw, &b))
         return false;
-    *budget -= b.n;
+    size_t head = my_json_head_size(&b);
+    if (head > *budget)
+        return false;
+    *budget -= head;
     n->object = b.object;
     n->n = n->cap = b.count;
     n->items = cdcd_arena_alloc(a, b.count * sizeof *n->items);

@@ -48,6 +48,7 @@ struct my_json_box {
 bool my_json_root(const uint8_t *p, size_t n, struct my_json *out);
 bool my_json_is_box(const struct my_json *v);
 bool my_json_open(const struct my_json *v, struct my_json_box *out);
+size_t my_json_head_size(const struct my_json_box *b); /* of the entries */
 bool my_json_at(const struct my_json_box *b, uint32_t i, struct my_json *out);
 bool my_json_key(const struct my_json_box *b, uint32_t i, struct cdcd_slice *out);
 

@@ -320,6 +320,10 @@ static void test_partial(void **state)
         {OBJECT,
          {{INSERT, "$.\"q\\\"\\u00e9.[\"", "0400"}, {-1, NULL, NULL}},
          "{\"a\":1,\"bb\":[true],\"q\\\"é.[\":null}"},
+        {"00 0100 1e00 0b00 0100 00 0c00 61 0100 1200 0b00 0100 00 0c00 62"
+         "0000 0400 00000000 0000",
+         {{INSERT, "$.a.b.c", "0400"}, {-1, NULL, NULL}},
+         "{\"a\":{\"b\":{\"c\":null}}}"},
         {OBJECT, {{REPLACE, "$.x", "0400"}, {-1, NULL, NULL}}, NULL},
         {OBJECT, {{REPLACE, "$.a.b", "0400"}, {-1, NULL, NULL}}, NULL},
         {OBJECT, {{REPLACE, "$[0]", "0400"}, {-1, NULL, NULL}}, NULL},
