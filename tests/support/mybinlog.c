@@ -112,7 +112,7 @@ static bool set_column(const struct my_table_map *m, uint32_t i, struct my_shape
         d->unsigned_ = false;
         d->special = c->type == MY_GEOMETRY || c->type == MY_BIT ? MY_PLAIN : MY_BINARY;
         if (c->type == MY_STRING)
-            d->meta = c->meta > 255 ? 256 : 0; /* nothing is padded */
+            d->type = MY_VARCHAR; /* which is not padded */
     } else if (c->has_collation && c->collation == BINARY)
         d->special = MY_BINARY;
     else if (c->has_collation &&
