@@ -190,7 +190,7 @@ class Keys(Case):
                 # Keys of the stream are those of the snapshot: each row has been taken back.
                 self.assertEqual(len(p.last(table)), 800)
                 self.assertEqual(sorted(r["n"] for r in p.last(table).values()), list(range(1000, 1800)))
-                self.snapshot_like_stream(p, table)
+        self.snapshot_like_stream(p, *tables)
 
 
 if __name__ == "__main__":

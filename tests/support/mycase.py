@@ -451,9 +451,9 @@ class MyCase(cdcdtest.TestCase):
         out = {}
         for table in tables:
             self.assertTrue(all(r["value"]["op"] == "r" for r in other.records(table)))
-            out[table] = other.last(table)
-            have = streamed.last(table)
-            self.assertEqual(list_json(out[table]), list_json(have), table)
+            with self.subTest(table=table):
+                out[table] = other.last(table)
+                self.assertEqual(list_json(out[table]), list_json(streamed.last(table)))
         return out
 
 
