@@ -125,8 +125,11 @@ static void move_cells(const uint8_t *start, const uint8_t *end, struct cdcd_cel
 
     for (uint32_t i = 0; i < n; i++) {
         struct cdcd_cell *c = &cells[i];
-        if ((c->kind != CDCD_C_TEXT && c->kind != CDCD_C_BYTES && c->kind != CDCD_C_GEOM) ||
-            (const uint8_t *)c->ptr < start || (const uint8_t *)c->ptr > end)
+        if (c->kind != CDCD_C_TEXT && c->kind != CDCD_C_BYTES && c->kind != CDCD_C_GEOM)
+            continue;
+        if (c->len == 0)
+            c->ptr = "";
+        if ((const uint8_t *)c->ptr < start || (const uint8_t *)c->ptr >= end)
             continue;
         if (!copy) {
             copy = cdcd_arena_alloc(a, (size_t)(end - start));
