@@ -204,6 +204,48 @@ static bool charset_option(struct my_lex *lx, struct my_table_options *o, bool *
     return true;
 }
 
+/* Options whose equals sign may be left out. Any word with one is an option: MariaDB's engines have
+ * their own. */
+static bool is_plain_option(const struct my_lex *lx)
+{
+    static const char *const names[] = {
+        "ENGINE",
+        "TYPE",
+        "AUTO_INCREMENT",
+        "AVG_ROW_LENGTH",
+        "CHECKSUM",
+        "TABLE_CHECKSUM",
+        "PAGE_CHECKSUM",
+        "COMPRESSION",
+        "CONNECTION",
+        "DELAY_KEY_WRITE",
+        "ENCRYPTION",
+        "INSERT_METHOD",
+        "KEY_BLOCK_SIZE",
+        "MAX_ROWS",
+        "MIN_ROWS",
+        "PACK_KEYS",
+        "PASSWORD",
+        "ROW_FORMAT",
+        "STATS_AUTO_RECALC",
+        "STATS_PERSISTENT",
+        "STATS_SAMPLE_PAGES",
+        "TRANSACTIONAL",
+        "UNION",
+        "AUTOEXTEND_SIZE",
+        "ENGINE_ATTRIBUTE",
+        "SECONDARY_ENGINE",
+        "SECONDARY_ENGINE_ATTRIBUTE",
+        "STORAGE",
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (my_lex_is(lx, names[i]))
+            return true;
+    }
+    return false;
+}
+
 bool my_ddl_table_option(struct my_ddl *d, struct my_table_options *o)
 {
     struct my_lex *lx = &d->lx;
@@ -232,15 +274,10 @@ bool my_ddl_table_option(struct my_ddl *d, struct my_table_options *o)
         return !my_lex_take(lx, "STORAGE") || option_value(lx);
     }
     struct my_token next = my_lex_peek(lx);
-    if (lx->t.kind == MY_TOK_NAME && next.punct == '=') {
-        my_lex_next(lx);
-        return option_value(lx);
-    }
-    if (lx->t.kind != MY_TOK_WORD || my_lex_is(lx, "SELECT") || my_lex_is(lx, "AS") ||
-        my_lex_is(lx, "PARTITION") || my_lex_is(lx, "WITH") || my_lex_is(lx, "IGNORE") ||
-        my_lex_is(lx, "REPLACE"))
+    bool named = lx->t.kind == MY_TOK_WORD || lx->t.kind == MY_TOK_NAME;
+    if (!is_plain_option(lx) && !(named && next.punct == '='))
         return false;
-    my_lex_next(lx); /* ENGINE, AUTO_INCREMENT, ROW_FORMAT, ... and MariaDB's of the engine */
+    my_lex_next(lx);
     return option_value(lx);
 }
 
