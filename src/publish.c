@@ -162,7 +162,8 @@ static enum cdcd_rc prepare_topics(struct cdcd_pipeline *p, struct cdcd_error *e
     /* Under lock: a coordinator that fails takes its tables away. */
     for (size_t i = 0; i < n; i++) {
         const struct cdcd_snapshot_table *t = &tables->items[i];
-        topics[i] = cdcd_encoder_topic_named(p->encoder, t->schema, t->schema, t->table, t->keyed);
+        topics[i] = cdcd_encoder_topic_named(p->encoder, t->db ? t->db : t->schema, t->schema,
+                                             t->table, t->keyed);
     }
     pthread_mutex_unlock(&p->lock);
     enum cdcd_rc rc = n ? p->sink_ops->prepare(p->sink, topics, n, err) : CDCD_OK;

@@ -65,12 +65,13 @@ struct cdcd_worker; /* the plugin's own */
 
 /* A table to snapshot, as named by the source. Strings owned by the list's arena. */
 struct cdcd_snapshot_table {
-    const char *schema, *table; /* as in struct cdcd_schema */
-    const char *label;          /* "schema.table": the order of tables, progress, state */
-    const char *identity;       /* changes when chunk cursors become meaningless (a rewrite) */
-    uint64_t id;                /* the table's own, whatever its name; 0: it has none */
-    int64_t rows;               /* estimate, -1 unknown */
-    bool keyed;                 /* its events have a key */
+    const char *db, *schema, *table; /* as in struct cdcd_schema; db may be NULL where schema is
+                                        not "" */
+    const char *label;               /* "schema.table": the order of tables, progress, state */
+    const char *identity;            /* changes when chunk cursors become meaningless (a rewrite) */
+    uint64_t id;                     /* the table's own, whatever its name; 0: it has none */
+    int64_t rows;                    /* estimate, -1 unknown */
+    bool keyed;                      /* its events have a key */
     void *source_data;
 };
 
