@@ -210,10 +210,9 @@ struct cdcd_source {
     MYSQL *sql; /* ordinary connection: catalogue, variables; may be closed and reopened */
     struct my_server server;
     struct my_filter *filter;
+    /* As of the position that start() gets: open() loads them from the notes; where there is no
+     * position yet, resume and snapshot_begin read them anew. */
     struct my_shapes *shapes;
-    /* shapes are as of the position that start() gets: set by resume and by a first
-     * snapshot_begin. False: start() loads them from the notes. */
-    bool shapes_ready;
     struct my_stream *stream;
     struct my_snapshot *snapshot;
     struct my_position view; /* source.c: where the newest view stands; all NULL: none yet */

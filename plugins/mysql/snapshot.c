@@ -208,8 +208,6 @@ enum cdcd_rc my_snapshot_begin(struct cdcd_source *s, struct cdcd_slice from,
         rc = set_savepoints(v, err);
     if (rc == CDCD_OK)
         rc = finish_position(s, v, from.ptr ? &stored : NULL, position, err);
-    if (rc == CDCD_OK && !v->resumed)
-        s->shapes_ready = true;
     my_position_free(&stored);
     if (rc != CDCD_OK)
         my_snapshot_end(s);
@@ -309,7 +307,8 @@ static enum cdcd_rc list_tables(struct my_snapshot *v, const struct cdcd_strlist
         if (matches(only, t->label, &wanted, err) != CDCD_OK)
             return CDCD_ERROR;
         if (wanted)
-            out->items[out->n++] = (struct cdcd_snapshot_table){.schema = "",
+            out->items[out->n++] = (struct cdcd_snapshot_table){.db = t->model->db,
+                                                                .schema = "",
                                                                 .table = t->model->name,
                                                                 .label = t->label,
                                                                 .identity = t->identity,

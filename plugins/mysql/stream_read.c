@@ -243,35 +243,17 @@ static enum cdcd_rc fresh(struct cdcd_source *s, MYSQL *m, struct my_position *o
     return CDCD_OK;
 }
 
-static enum cdcd_rc load_shapes(struct cdcd_source *s, struct cdcd_error *err)
-{
-    if (s->shapes_ready)
-        return CDCD_OK;
-    enum cdcd_rc rc = my_shapes_load(s->shapes, s->env->notes, err);
-    s->shapes_ready = rc == CDCD_OK;
-    return rc;
-}
-
 enum cdcd_rc my_stream_resume(struct cdcd_source *s, struct cdcd_slice from,
                               struct cdcd_buf *position, struct cdcd_error *err)
 {
-    struct my_position p;
+    struct my_position p = {0};
     MYSQL *m;
     bool stored = from.ptr != NULL;
     if (stored && !my_position_parse(from, &p))
         return unreadable(from, err);
     enum cdcd_rc rc = my_source_sql(s, &m, err);
-    if (stored && rc == CDCD_OK)
-        rc = verify(s, m, &p, err);
-    if (stored && rc == CDCD_OK)
-        rc = load_shapes(s, err);
-    if (!stored) {
-        if (rc == CDCD_OK)
-            rc = fresh(s, m, &p, err);
-        if (rc != CDCD_OK)
-            return rc;
-        s->shapes_ready = true;
-    }
+    if (rc == CDCD_OK)
+        rc = stored ? verify(s, m, &p, err) : fresh(s, m, &p, err);
     if (rc == CDCD_OK)
         my_position_write(&p, position);
     my_position_free(&p);
@@ -311,9 +293,7 @@ enum cdcd_rc my_stream_start(struct cdcd_source *s, struct cdcd_slice from, stru
     my_stream_free(s->stream);
     s->stream = NULL;
     struct my_stream_env env = {s->cfg, s->env, &s->server, s->filter, s->shapes, s};
-    enum cdcd_rc rc = load_shapes(s, err);
-    if (rc == CDCD_OK)
-        rc = adopt_gtids(s, &p, &empty, err);
+    enum cdcd_rc rc = adopt_gtids(s, &p, &empty, err);
     if (rc == CDCD_OK)
         rc = my_stream_new(&env, &p, &st, err);
     if (rc == CDCD_OK) {
