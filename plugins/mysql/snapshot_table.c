@@ -198,14 +198,15 @@ static bool selected_as_key(const struct my_key_column *k)
            k->kind == MY_KEY_NAMED;
 }
 
-/* FLOAT as a double: as FLOAT the server would print six digits. */
+/* FLOAT as a double: as FLOAT the server would print six digits. Not `+0e0`, which loses the sign
+ * of -0. */
 static void add_expression(const struct my_table *t, const char *name, struct cdcd_buf *out)
 {
     int i = my_table_column(t, name);
     const char *type = i >= 0 ? t->columns[i].type : "";
     bool real = strncmp(type, "FLOAT", 5) == 0 || strncmp(type, "DOUBLE", 6) == 0 ||
                 strncmp(type, "REAL", 4) == 0;
-    char *quoted = my_sql(real ? "%I+0e0" : "%I", name);
+    char *quoted = my_sql(real ? "%I*1e0" : "%I", name);
     cdcd_buf_adds(out, quoted);
     free(quoted);
 }

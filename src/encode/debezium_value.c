@@ -296,7 +296,8 @@ static bool write_point(struct dbz *d, struct cdcd_writer *w, const struct dbz_c
         return false;
     cdcd_writer_lit(w, ",\"wkb\":");
     cdcd_json_base64(w, wkb, sizeof(wkb), false);
-    cdcd_writer_lit(w, ",\"srid\":null}");
+    put_srid(w, v);
+    cdcd_writer_char(w, '}');
     return true;
 }
 
