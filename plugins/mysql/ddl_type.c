@@ -539,9 +539,12 @@ static bool read_now(struct my_lex *lx, char **text)
     int64_t digits = 0;
 
     my_lex_next(lx);
-    if (my_lex_take_punct(lx, '(') && !my_lex_is_punct(lx, ')') && !read_number(lx, &digits))
-        return false;
-    my_lex_take_punct(lx, ')');
+    if (my_lex_take_punct(lx, '(')) {
+        if (!my_lex_is_punct(lx, ')') && !read_number(lx, &digits))
+            return false;
+        if (!my_lex_take_punct(lx, ')'))
+            return false;
+    }
     free(*text);
     *text = digits > 0 ? cdcd_xasprintf("CURRENT_TIMESTAMP(%d)", (int)digits)
                        : cdcd_xstrdup("CURRENT_TIMESTAMP");
