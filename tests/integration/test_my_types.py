@@ -88,7 +88,7 @@ class Modes(Case):
         self.assertEqual([r["t3"] for r in (one, four)], [47655123000, -86400500000])
         self.assertEqual([r["dt4"] for r in (one, two, three)], [1709212455123400, 253402300799999900, -100])
         self.assertEqual([r["dt1"] for r in (one, two, three)], [1709212455100, 253402300799900, -100])
-        self.assertEqual([r["ts2"] for r in (one, two, three)], ["2024-02-29T13:14:15.120Z", "2038-01-19T03:14:07.990Z", "1970-01-01T00:00:01.010Z"])
+        self.assertEqual([r["ts2"] for r in (one, two, three)], ["2024-02-29T13:14:15.12Z", "2038-01-19T03:14:07.99Z", "1970-01-01T00:00:01.01Z"])
         self.assertEqual([four[c] for c in ("da", "dt0", "dt1", "ts0")], [None] * 4)
         self.assertEqual(three["bn"], base64.b64encode(bytes(8)).decode())
         self.assertEqual(four["bn"], base64.b64encode(b"a" + bytes(7)).decode())
@@ -118,7 +118,8 @@ class Modes(Case):
     def test_time(self):
         for mode in ("connect", "microseconds", "isostring"):
             with self.subTest(mode):
-                p = self.both(**{"time.precision.mode": mode})
+                # 838 hours in milliseconds are more than connect's 32 bits hold.
+                p = self.both(**{"time.precision.mode": mode, "time.overflow": "saturate"})
                 row = self.row(p, 1)
                 self.assertEqual(
                     [row[c] for c in ("da", "t3", "dt3", "dt6")],
