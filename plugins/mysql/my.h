@@ -18,7 +18,8 @@
  *   schema.c      model and table map -> struct cdcd_schema and how to decode a row     table.h
  *   shapes.c      all tables by name and time, their notes, schema change events        table.h
  *   group.c       one transaction of the log, held until its end is known               stream.h
- *   stream.c      the streaming state: groups, XA, skip after a resume, barrier         stream.h
+ *   stream*.c     the streaming state: groups, skip after a resume, barrier             stream.h
+ *   xa.c          prepared transactions of the log                                      stream.h
  *   change.c      one row -> its event                                                  stream.h
  *   snapshot.c, snapshot_read.c, snapshot_plan.c, snapshot_value.c                      snapshot.h
  *   check.c       the checks of `cdcd check`, and `cdcd drop`

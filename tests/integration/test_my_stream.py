@@ -373,6 +373,30 @@ class WithoutGtids(Stream):
         p.fails(3, "another server|files are others", "snapshot")
 
 
+@mycase.each_server()
+class NewServer(Stream):
+    def test_nothing_executed(self):
+        """An empty GTID set is a position too, also while the first transaction is prepared."""
+        my = self.own_server()
+        db = my.new_db()
+        my.sql("CREATE TABLE t (id int PRIMARY KEY, v int)", db)
+        my.sql("RESET BINARY LOGS AND GTIDS" if self.flavor == "mysql" else "RESET MASTER")
+        p = self.pipe(db, server=my, snapshot__mode="no_data").start()
+        s = my.session(db)
+        s.sql("XA START 'x'; INSERT INTO t VALUES (1,1); XA END 'x'; XA PREPARE 'x'")
+        p.stop()
+        p.start()
+        s.sql("XA COMMIT 'x'; INSERT INTO t VALUES (2,1)")
+        s.close()
+        p.sync().stop()
+        self.assertEqual(self.after(p, "t"), [("c", (1, 1)), ("c", (2, 1))])
+        p.start()
+        my.sql("INSERT INTO t VALUES (3,1)", db)
+        p.sync().stop()
+        self.assertEqual(self.after(p, "t")[2:], [("c", (3, 1))])
+        self.assertRegex(position(p).split('"gtid":')[-1], '^"[0-9a-f]')
+
+
 @mycase.each_server(only="mysql")
 class Compressed(Stream):
     """Transactions that the server logs compressed; partial updates of JSON."""
