@@ -113,10 +113,8 @@ static void set_meaning(const struct my_column *m, struct cdcd_column *c,
     }
     if (c->type == CDCD_T_TIME || c->type == CDCD_T_TIMESTAMP || c->type == CDCD_T_TIMESTAMPTZ)
         c->scale = m->length > 0 ? m->length : 0;
-    if (m->json_alias) {
-        c->type = CDCD_T_JSON;
+    if (m->json_alias) /* a string for the peer, as for the server */
         d->special = MY_JSON_TEXT;
-    }
 }
 
 /* ---- building ---- */
@@ -183,7 +181,7 @@ static enum cdcd_rc fill_decoder(struct my_shape *s, const struct part *part,
 }
 
 static void fill_column(struct cdcd_schema *schema, struct cdcd_column *c, const struct part *part,
-                        const struct my_column_decoder *d)
+                        const struct my_column_decoder *d, enum my_flavor flavor)
 {
     const struct my_column *m = part->model;
 
@@ -193,6 +191,8 @@ static void fill_column(struct cdcd_schema *schema, struct cdcd_column *c, const
     c->unsigned_ = m->unsigned_;
     c->type_name = cdcd_schema_strdup(schema, m->type, strlen(m->type));
     c->source_type = part->type;
+    if (m->comment && flavor == MY_MARIADB) /* the peer has those of MySQL only on demand */
+        c->comment = cdcd_schema_strdup(schema, m->comment, strlen(m->comment));
     if (m->labels) {
         const char **labels = cdcd_arena_alloc(&schema->arena, (d->nlabels + 1) * sizeof *labels);
         for (uint32_t i = 0; i < d->nlabels; i++)
@@ -263,7 +263,7 @@ static enum cdcd_rc build(const struct plan *p, const struct my_server *server,
         set_meaning(p->parts[i].model, c, d);
         rc = fill_decoder(s, &p->parts[i], d, server->flavor, err);
         if (rc == CDCD_OK && d->column >= 0)
-            fill_column(s->schema, c, &p->parts[i], d);
+            fill_column(s->schema, c, &p->parts[i], d, server->flavor);
     }
     if (rc == CDCD_OK) {
         fill_keys(s, p);

@@ -73,7 +73,7 @@ static const struct type_case types[] = {
 };
 
 static const struct type_case mariadb_types[] = {
-    {"JSON", T(JSON), -1, -1, MY_JSON_TEXT, MY_BLOB, 4},
+    {"JSON", T(STRING), -1, -1, MY_JSON_TEXT, MY_BLOB, 4},
     {"UUID", T(UUID), -1, -1, MY_UUID, MY_STRING, 16},
     {"INET6", T(STRING), -1, -1, MY_INET6, MY_STRING, 16},
     {"INET4", T(STRING), -1, -1, MY_INET4, MY_STRING, 4},
