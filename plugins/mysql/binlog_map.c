@@ -61,6 +61,12 @@ static bool is_character(const struct my_map_column *c)
     }
 }
 
+/* MariaDB's geometry fields are text in this respect (Field_geom is a Field_blob). */
+static bool is_character_mariadb(const struct my_map_column *c)
+{
+    return c->type == MY_GEOMETRY || is_character(c);
+}
+
 static bool is_set(const struct my_map_column *c)
 {
     return c->type == MY_SET;
@@ -269,13 +275,16 @@ static void read_dimensions(struct my_table_map *m, struct cdcd_cursor *c)
     }
 }
 
-static void read_option(struct my_table_map *m, unsigned type, struct cdcd_cursor *c,
-                        uint32_t *nlabels, struct cdcd_arena *a)
+static void read_option(struct my_decoder *d, unsigned type, struct cdcd_cursor *c,
+                        uint32_t *nlabels)
 {
+    struct my_table_map *m = &d->map;
+    struct cdcd_arena *a = &d->arena;
+    column_test *text = d->flavor == MY_MARIADB ? is_character_mariadb : is_character;
     switch (type) {
     case OPT_SIGNEDNESS: read_signs(m, c); break;
-    case OPT_DEFAULT_CHARSET: read_default_charset(m, c, is_character); break;
-    case OPT_COLUMN_CHARSET: read_charsets(m, c, is_character); break;
+    case OPT_DEFAULT_CHARSET: read_default_charset(m, c, text); break;
+    case OPT_COLUMN_CHARSET: read_charsets(m, c, text); break;
     case OPT_COLUMN_NAME: read_names(m, c); break;
     case OPT_SET_LABELS: read_labels(m, c, is_set, nlabels); break;
     case OPT_ENUM_LABELS: read_labels(m, c, is_enum, nlabels); break;
@@ -311,7 +320,7 @@ static enum cdcd_rc read_options(struct my_decoder *d, struct my_event *e, struc
         if (!fields[i].ptr)
             continue;
         struct cdcd_cursor value = cdcd_cur(fields[i].ptr, fields[i].len);
-        read_option(m, i, &value, &nlabels, &d->arena);
+        read_option(d, i, &value, &nlabels);
         if (value.bad)
             return my_event_bad(e, err, "its optional metadata of type %u does not fit its columns",
                                 i);

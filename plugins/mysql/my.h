@@ -99,6 +99,12 @@ enum cdcd_rc my_query(MYSQL *m, MYSQL_RES **out, struct cdcd_error *err, const c
 enum cdcd_rc my_queryf(MYSQL *m, MYSQL_RES **out, struct cdcd_error *err, const char *fmt, ...);
 char *my_sql(const char *fmt, ...); /* malloc'ed; the same directives */
 enum cdcd_rc my_server_info(MYSQL *m, struct my_server *out, struct cdcd_error *err);
+/* server.c: whether anything that the filter captures can be seen. CONFIG error when no database of
+ * it can, and the account may not read all: it lacks SELECT, and a snapshot would be of nothing. A
+ * warning when there are databases, but no tables yet. */
+struct my_filter;
+enum cdcd_rc my_server_sees(MYSQL *m, const struct my_server *server, const struct my_filter *f,
+                            struct cdcd_error *err);
 
 /* The current end of the log. gtid: executed set (MySQL) or gtid_binlog_pos (MariaDB), "" without
  * GTIDs; owned by the caller, as file. */

@@ -1,6 +1,7 @@
 /*
  * server.c: what there is to know of a server, and where its log ends now.
  */
+#include "grants.h"
 #include "my.h"
 
 #include <stdio.h>
@@ -171,5 +172,52 @@ enum cdcd_rc my_log_end(MYSQL *m, const struct my_server *server, struct my_log_
     free(before);
     if (rc != CDCD_OK)
         my_log_end_free(out);
+    return rc;
+}
+
+/* Of a query that gives databases, or databases and tables: whether the filter takes one. */
+static enum cdcd_rc sees_one(MYSQL *m, const struct my_filter *f, const char *sql, bool *out,
+                             struct cdcd_error *err)
+{
+    MYSQL_RES *r = NULL;
+    MYSQL_ROW row;
+    *out = false;
+    if (my_query(m, &r, err, sql) != CDCD_OK)
+        return CDCD_ERROR;
+    bool tables = mysql_num_fields(r) > 1;
+    while (!*out && (row = mysql_fetch_row(r)))
+        *out = tables ? my_filter_table(f, row[0], row[1]) : my_filter_database(f, row[0]);
+    mysql_free_result(r);
+    return CDCD_OK;
+}
+
+enum cdcd_rc my_server_sees(MYSQL *m, const struct my_server *server, const struct my_filter *f,
+                            struct cdcd_error *err)
+{
+    bool tables, databases;
+    struct my_grants grants = {0};
+    if (sees_one(m, f,
+                 "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES "
+                 "WHERE TABLE_TYPE <> 'VIEW'",
+                 &tables, err) != CDCD_OK ||
+        sees_one(m, f, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA", &databases, err) !=
+            CDCD_OK)
+        return CDCD_ERROR;
+    if (tables)
+        return CDCD_OK;
+    if (my_grants_read(m, server, &grants, err) != CDCD_OK)
+        return CDCD_ERROR;
+    enum cdcd_rc rc = CDCD_OK;
+    if (!databases && !my_grants_have(&grants, "SELECT"))
+        rc = cdcd_error_set(err, CDCD_ERR_CONFIG,
+                            "%s sees no database that is to be captured: run GRANT SELECT ON "
+                            "DATABASE.* TO %s, or correct the include lists",
+                            grants.account, grants.account);
+    else
+        cdcd_warn("mysql",
+                  "no table that %s can see is captured yet: table.include.list has regular "
+                  "expressions for the whole DATABASE.TABLE",
+                  grants.account);
+    my_grants_free(&grants);
     return rc;
 }

@@ -72,7 +72,7 @@ const struct cdcd_option my_options[] = {
      NULL},
     {OPT("snapshot.lock.timeout.ms", DURATION, lock_timeout_ms, "10s"), 0, 0, NULL, 0,
      "The longest to wait for a lock in a snapshot.", NULL},
-    {OPT("snapshot.chunk.rows", INT, snapshot_chunk_rows, "100000"), 100, 0, NULL, 0,
+    {OPT("snapshot.chunk.rows", INT, snapshot_chunk_rows, "100000"), 1, 0, NULL, 0,
      "A snapshot reads tables in ranges of about this many rows of the key; each is a unit of "
      "parallel work.",
      NULL},
@@ -190,6 +190,9 @@ static enum cdcd_rc open_server(struct cdcd_source *s, struct cdcd_error *err)
     if (rc != CDCD_OK)
         return rc;
     my_filter_fold(s->filter, s->server.lower_case_table_names != 0);
+    rc = my_server_sees(s->sql, &s->server, s->filter, err);
+    if (rc != CDCD_OK)
+        return rc;
     s->shapes = my_shapes_new(&s->server, s->filter);
     if (s->env->notes)
         rc = my_shapes_load(s->shapes, s->env->notes, err);

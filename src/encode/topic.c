@@ -25,20 +25,25 @@ void cdcd_topics_free(struct cdcd_topics *t)
     t->first = NULL;
 }
 
+/* A character that Kafka does not allow becomes one _, and two beyond U+FFFF: Debezium goes by
+ * the units of UTF-16. */
 static size_t sanitize(char *out, const char *name, size_t len)
 {
-    if (len > NAME_MAX_BYTES)
-        len = NAME_MAX_BYTES;
-    for (size_t i = 0; i < len; i++) {
-        char c = name[i];
+    size_t n = 0;
+    for (size_t i = 0; i < len && n < NAME_MAX_BYTES; i++) {
+        unsigned char c = (unsigned char)name[i];
         bool allowed = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                        c == '.' || c == '_' || c == '-';
-        out[i] = allowed ? c : '_';
+        if ((c & 0xc0) == 0x80) /* of the character before */
+            continue;
+        out[n++] = allowed ? (char)c : '_';
+        if (c >= 0xf0 && n < NAME_MAX_BYTES)
+            out[n++] = '_';
     }
     /* The two names that would be folders of their own. */
-    if ((len == 1 && out[0] == '.') || (len == 2 && out[0] == '.' && out[1] == '.'))
-        memset(out, '_', len);
-    return len;
+    if ((n == 1 && out[0] == '.') || (n == 2 && out[0] == '.' && out[1] == '.'))
+        memset(out, '_', n);
+    return n;
 }
 
 static void check_owner(struct cdcd_topic_entry *e, const char *owner, bool keyed)
