@@ -4,8 +4,11 @@
  *   ddl_lex.c        text -> tokens, comments seen through
  *   ddl_statement.c  what a statement is
  *   ddl.c            the statements other than CREATE TABLE and ALTER TABLE
- *   ddl_type.c       type and attributes of one column
- *   ddl_default.c    literals of defaults
+ *   ddl_column.c     one column: its attributes
+ *   ddl_type.c       its type
+ *   ddl_charset.c    charsets, and types that depend on them
+ *   ddl_literal.c    what stands behind DEFAULT
+ *   ddl_default.c    literals in one form
  *   ddl_create.c     CREATE TABLE
  *   ddl_alter.c      the clauses of ALTER TABLE
  *   ddl_apply.c      the clauses applied to a model in the server's order
@@ -133,31 +136,46 @@ struct my_column_def {
     bool versioned; /* MariaDB: WITH SYSTEM VERSIONING, which makes the table so */
     bool placed;    /* apply: is in the list */
 };
+/* At the type's first word: type, length, labels; `text` and charset where the type says so. */
+bool my_ddl_type(struct my_lex *lx, const struct my_server *server, struct my_column_def *def);
+void my_ddl_type_name(struct my_column *c); /* appends UNSIGNED and ZEROFILL */
+bool my_ddl_number(struct my_lex *lx, int64_t *out);
+
+/* ---- ddl_column.c ---- */
+
 /* Type and attributes up to a comma or closing bracket. False: something was not understood. */
 bool my_ddl_column(struct my_ddl *d, struct my_column_def *def);
+/* TIMESTAMP columns that are given neither NULL nor a default, on servers without
+ * explicit_defaults_for_timestamp; first: no TIMESTAMP column stands before it. */
+void my_ddl_timestamp_defaults(struct my_column_def *def, const struct my_server *server,
+                               bool *first);
+/* "varchar(20)" and what else information_schema has in COLUMN_TYPE. */
+bool my_catalog_type(struct my_column *c, const char *text, const struct my_server *server);
+
+/* ---- ddl_charset.c ---- */
+
 /* What is written behind CHARACTER SET or COLLATE; NULL: DEFAULT or no name. */
 const char *my_ddl_charset_name(struct my_lex *lx);
 /* Charset and type as they depend on the table's charset. */
 void my_ddl_column_charset(struct my_column_def *def, const char *charset, const char *collation);
 /* CONVERT TO CHARACTER SET. */
 void my_ddl_column_convert(struct my_column *c, const char *charset, const char *collation);
-/* TIMESTAMP columns that are given neither NULL nor a default, on servers without
- * explicit_defaults_for_timestamp; first: no TIMESTAMP column stands before it. */
-void my_ddl_timestamp_defaults(struct my_column_def *def, const struct my_server *server,
-                               bool *first);
-/* DEFAULT's operand at the lexer. */
-bool my_ddl_default(struct my_ddl *d, struct my_column *c);
-/* A column's default as information_schema has it. */
-void my_catalog_default(struct my_column *c, const char *text, bool expression,
-                        const struct my_server *server);
-/* "varchar(20)" and what else information_schema has in COLUMN_TYPE. */
-bool my_catalog_type(struct my_column *c, const char *text, const struct my_server *server);
 uint32_t my_charset_max_bytes(const char *charset); /* of a character */
 /* "utf8" and "utf8_bin" under their exact names; of a collation, its charset (NULL: of several). */
 char *my_charset_canon(const char *name);
 char *my_charset_of_collation(const char *collation);
 /* "uca1400_ai_ci" -> "utf8mb4_uca1400_ai_ci" */
 void my_collation_complete(const char *charset, char **collation);
+
+/* ---- ddl_literal.c ---- */
+
+/* DEFAULT's operand at the lexer; the column's type must be known. */
+bool my_ddl_default(struct my_lex *lx, struct my_column *c);
+bool my_ddl_is_now(const struct my_lex *lx);     /* at CURRENT_TIMESTAMP, NOW, ... */
+bool my_ddl_now(struct my_lex *lx, char **text); /* its text in the server's form */
+/* A column's default as information_schema has it. */
+void my_catalog_default(struct my_column *c, const char *text, bool expression,
+                        const struct my_server *server);
 
 /* ddl_default.c: a literal in the form that the model keeps it in, by the column's type; malloc'ed.
  * NULL: it has none. */

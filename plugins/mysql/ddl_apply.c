@@ -65,16 +65,8 @@ static int find_built(const struct build *b, const char *name)
     return -1;
 }
 
-static void set(char **field, const char *value)
-{
-    char *copy = value ? cdcd_xstrdup(value) : NULL;
-
-    free(*field);
-    *field = copy;
-}
-
 /* ALTER COLUMN: the value is read now that its column's type is known. */
-static bool alter_default(struct my_ddl *d, struct my_column *c, struct my_alter_default *a)
+static bool alter_default(struct my_column *c, const struct my_alter_default *a)
 {
     if (a->visible_given) {
         c->invisible = !a->visible;
@@ -82,27 +74,25 @@ static bool alter_default(struct my_ddl *d, struct my_column *c, struct my_alter
     }
     if (a->drop) {
         c->has_default = c->default_expr = false;
-        set(&c->default_, NULL);
+        my_set_string(&c->default_, NULL);
         return true;
     }
-    struct my_ddl at = *d;
-    at.lx = a->at;
+    struct my_lex at = a->at;
     return my_ddl_default(&at, c);
 }
 
-static bool keep_column(struct my_ddl *d, struct my_alter *al, struct build *b,
-                        const struct my_column *old)
+static bool keep_column(const struct my_alter *al, struct build *b, const struct my_column *old)
 {
     struct my_column c;
 
     my_column_copy(old, &c);
     const char *renamed = find_rename(al->renames, al->nrenames, old->name);
     if (renamed)
-        set(&c.name, renamed);
+        my_set_string(&c.name, renamed);
     bool ok = true;
     for (size_t i = 0; ok && i < al->ndefaults; i++) {
         if (my_name_equal(al->defaults[i].column, old->name))
-            ok = alter_default(d, &c, &al->defaults[i]);
+            ok = alter_default(&c, &al->defaults[i]);
     }
     insert(b, b->n, &c, old->name);
     return ok;
@@ -128,7 +118,7 @@ static bool old_columns(struct my_ddl *d, const struct my_table *t, struct my_al
         if (is_dropped(al, old->name))
             continue;
         if (!def) {
-            if (!keep_column(d, al, b, old))
+            if (!keep_column(al, b, old))
                 return false;
             continue;
         }
@@ -278,7 +268,7 @@ static void old_indexes(struct my_table *t, const struct my_alter *al, const str
         const char *renamed = x.name ? find_rename(al->index_renames, al->nindex_renames, x.name)
                                      : NULL;
         if (renamed)
-            set(&x.name, renamed);
+            my_set_string(&x.name, renamed);
         t->indexes[n++] = x;
     }
     t->nindexes = n;

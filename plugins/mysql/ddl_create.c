@@ -281,14 +281,6 @@ bool my_ddl_table_option(struct my_ddl *d, struct my_table_options *o)
     return option_value(lx);
 }
 
-static void set(char **field, const char *value)
-{
-    char *copy = value ? cdcd_xstrdup(value) : NULL;
-
-    free(*field);
-    *field = copy;
-}
-
 /* What neither statement nor model says comes from the database, else from the server as it was
  * when the statement ran. */
 static void database_charset(struct my_ddl *d, const char *db, const char **charset,
@@ -313,21 +305,21 @@ void my_table_set_default_charset(struct my_ddl *d, struct my_table *t,
     if (o->charset || o->collation) {
         char *of = o->collation ? my_charset_of_collation(o->collation) : NULL;
         if (o->charset)
-            set(&t->charset, o->charset);
+            my_set_string(&t->charset, o->charset);
         else if (of)
-            set(&t->charset, of);
-        set(&t->collation, o->collation);
+            my_set_string(&t->charset, of);
+        my_set_string(&t->collation, o->collation);
         my_collation_complete(t->charset, &t->collation);
         free(of);
     }
     if ((create && !t->charset) || o->charset_default) {
         database_charset(d, t->db, &charset, &collation);
-        set(&t->charset, charset);
+        my_set_string(&t->charset, charset);
         if (!o->collation)
-            set(&t->collation, o->charset_default ? NULL : collation);
+            my_set_string(&t->collation, o->charset_default ? NULL : collation);
     }
     if (o->comment)
-        set(&t->comment, o->comment[0] ? o->comment : NULL);
+        my_set_string(&t->comment, o->comment[0] ? o->comment : NULL);
 }
 
 /* ---- making the table ---- */
@@ -570,9 +562,9 @@ static bool create_like(struct my_ddl *d, const char *db, const char *name)
     if (!from)
         return false;
     struct my_table *t = my_table_copy(from);
-    set(&t->db, db);
-    set(&t->name, name);
-    set(&t->comment, from->comment);
+    my_set_string(&t->db, db);
+    my_set_string(&t->name, name);
+    my_set_string(&t->comment, from->comment);
     put_created(d, t);
     return true;
 }

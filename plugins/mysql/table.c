@@ -98,6 +98,14 @@ static char *dup_or_null(const char *s)
     return s ? cdcd_xstrdup(s) : NULL;
 }
 
+void my_set_string(char **field, const char *value)
+{
+    char *copy = dup_or_null(value);
+
+    free(*field);
+    *field = copy;
+}
+
 static void free_strings(char **list, size_t n)
 {
     for (size_t i = 0; list && i < n; i++)

@@ -73,7 +73,8 @@ int my_table_column(const struct my_table *t, const char *name);
 bool my_name_equal(const char *a, const char *b);
 /* In lower case, as the server folds names of tables; malloc'ed. */
 char *my_name_fold(const char *name);
-void my_column_free(struct my_column *c);                                /* what it owns */
+void my_set_string(char **field, const char *value); /* a copy in its place; NULL is fine */
+void my_column_free(struct my_column *c);            /* what it owns */
 void my_column_copy(const struct my_column *from, struct my_column *to); /* all of it */
 void my_index_free(struct my_index *i);
 /* As a note's value (JSON, versioned) and back. NULL when it cannot be read. */
