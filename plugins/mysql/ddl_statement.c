@@ -124,7 +124,55 @@ static bool skip_modifiers(struct my_lex *lx)
     }
 }
 
-/* The first table that a statement changes, where it says so at once. */
+static bool is_any(const struct my_lex *lx, const char *const *words)
+{
+    for (; *words; words++) {
+        if (my_lex_is(lx, *words))
+            return true;
+    }
+    return false;
+}
+
+/* Behind the one table of an UPDATE or DELETE: anything else is an alias, or another table. */
+static bool ends_table(const struct my_lex *lx)
+{
+    static const char *const words[] = {"SET",   "WHERE", "ORDER",     "LIMIT", "RETURNING",
+                                        "FORCE", "USE",   "PARTITION", "FOR",   NULL};
+    return lx->t.kind == MY_TOK_END || my_lex_is_punct(lx, ';') || is_any(lx, words);
+}
+
+static void read_only_table(struct my_lex *lx, struct my_statement_info *out)
+{
+    const char *db = out->db;
+
+    read_table(lx, out);
+    if (!ends_table(lx) && (my_lex_take(lx, "AS") || !my_lex_is(lx, "USING")))
+        my_lex_name(lx);
+    if (!ends_table(lx)) {
+        out->db = db;
+        out->table = "";
+    }
+}
+
+static void read_databases(struct my_lex *lx, struct my_statement_info *out)
+{
+    while (lx->t.kind != MY_TOK_END) {
+        const char *name = my_lex_name(lx);
+        if (!name) {
+            my_lex_next(lx);
+        } else if (my_lex_is_punct(lx, '.')) {
+            unsigned i = 0;
+            while (i < out->ndatabases && i < MY_STATEMENT_DATABASES &&
+                   strcmp(out->databases[i], name) != 0)
+                i++;
+            if (i < MY_STATEMENT_DATABASES)
+                out->databases[i] = name;
+            out->ndatabases += i == out->ndatabases;
+        }
+    }
+}
+
+/* The table that a statement changes, where it says so. */
 static void read_changed_table(struct my_lex *lx, struct my_statement_info *out)
 {
     if (my_lex_take(lx, "INSERT") || my_lex_take(lx, "REPLACE")) {
@@ -133,25 +181,16 @@ static void read_changed_table(struct my_lex *lx, struct my_statement_info *out)
         read_table(lx, out);
     } else if (my_lex_take(lx, "UPDATE")) {
         skip_modifiers(lx);
-        read_table(lx, out);
+        read_only_table(lx, out);
     } else if (my_lex_take(lx, "DELETE")) {
         skip_modifiers(lx);
-        my_lex_take(lx, "FROM");
-        read_table(lx, out);
+        if (my_lex_take(lx, "FROM"))
+            read_only_table(lx, out);
     } else if (my_lex_take(lx, "LOAD")) {
         while (lx->t.kind != MY_TOK_END && !my_lex_take2(lx, "INTO", "TABLE"))
             my_lex_next(lx);
         read_table(lx, out);
     }
-}
-
-static bool is_any(const struct my_lex *lx, const char *const *words)
-{
-    for (; *words; words++) {
-        if (my_lex_is(lx, *words))
-            return true;
-    }
-    return false;
 }
 
 /* ---- definitions ---- */
@@ -231,6 +270,8 @@ void my_statement_of(const struct my_event *query, enum my_flavor flavor, int ve
     } else if (is_any(&lx, rows)) {
         out->kind = MY_ST_DML;
         read_changed_table(&lx, out);
+        if (!out->table[0])
+            read_databases(&start, out);
     } else if (my_lex_take(&lx, "TRUNCATE")) {
         out->kind = MY_ST_TRUNCATE;
         my_lex_take(&lx, "TABLE");

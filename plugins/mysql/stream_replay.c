@@ -121,14 +121,18 @@ static enum cdcd_rc finish(struct my_stream *st, struct cdcd_batch *b, struct cd
 
 /* ---- statements ---- */
 
-/* A statement whose table is not told may change any of the default database. */
+/* A statement whose tables are not all told may change any of the databases that it names. */
 static bool changes_captured(const struct my_stream *st, const struct my_event *e,
                              const struct my_statement_info *info)
 {
     if (info->table && info->table[0])
         return my_filter_table(st->e.filter, info->db, info->table);
-    if (!e->query.db.len)
+    if (!e->query.db.len || info->ndatabases > MY_STATEMENT_DATABASES)
         return true;
+    for (unsigned i = 0; i < info->ndatabases; i++) {
+        if (my_filter_database(st->e.filter, info->databases[i]))
+            return true;
+    }
     char *db = cdcd_xstrndup(e->query.db.ptr, e->query.db.len);
     bool passes = my_filter_database(st->e.filter, db);
     free(db);

@@ -117,13 +117,20 @@ enum my_statement {
     MY_ST_TRUNCATE,
     MY_ST_DML, /* changes rows: INSERT, UPDATE, DELETE, REPLACE, LOAD DATA, CALL ... */
 };
+#define MY_STATEMENT_DATABASES 16
 struct my_statement_info {
     enum my_statement kind;
     struct cdcd_slice xid; /* XA: borrowed from the text or from static scratch of the thread */
     /* TRUNCATE, DML: the first table named, resolved against the default database; arena. "" when
      * it cannot be told. */
     const char *db, *table;
-    bool temporary; /* CREATE or DROP TEMPORARY TABLE: nothing to do */
+    /* DML whose tables cannot all be told (UPDATE and DELETE of several, CALL, SELECT f() ...):
+     * table is
+     * "", and these may be databases that it names besides the default one: what stands before a
+     * dot. */
+    const char *databases[MY_STATEMENT_DATABASES];
+    unsigned ndatabases; /* beyond the array: there were more */
+    bool temporary;      /* CREATE or DROP TEMPORARY TABLE: nothing to do */
 };
 /* Comments, versioned comments, leading parentheses and SET STATEMENT ... FOR are seen through.
  * Never fails. */

@@ -677,6 +677,14 @@ class StatementFormat(Case):
         self.assertEqual([k["id"] for _, k, _ in p.ops("t")], [1])
         p.fails(3, "INSERT INTO t VALUES")
 
+    def test_of_several_tables(self):
+        """A captured table that comes second, and from another default database."""
+        db = self.db("CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1,1)")
+        other = self.db("CREATE TABLE u (id int PRIMARY KEY, v int); INSERT INTO u VALUES (1,1)")
+        p = self.pipe(db).start()
+        self.sql("SET SESSION binlog_format = STATEMENT; UPDATE u JOIN %s.t USING (id) SET t.v = 7" % db, other)
+        p.ends(3, "UPDATE u JOIN", "binlog_format")
+
     def test_of_another_database(self):
         db = self.db("CREATE TABLE t (id int PRIMARY KEY, v int)")
         other = self.db("CREATE TABLE t (id int PRIMARY KEY, v int)")

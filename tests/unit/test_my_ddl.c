@@ -46,6 +46,13 @@ static const struct kind_case kinds[] = {
     {"UPDATE IGNORE `a b` SET x = 1", MY_ST_DML, "db", "a b", ""},
     {"DELETE QUICK FROM t WHERE a", MY_ST_DML, "db", "t", ""},
     {"DELETE FROM `mem`", MY_ST_DML, "db", "mem", ""},
+    {"UPDATE o.t AS a SET a.x = 1", MY_ST_DML, "o", "t", ""},
+    {"DELETE FROM t a WHERE x = 'JOIN'", MY_ST_DML, "db", "t", ""},
+    /* Of several tables: none is told. */
+    {"UPDATE t, o.u SET t.x = u.x", MY_ST_DML, "db", "", ""},
+    {"UPDATE o.t LEFT JOIN u ON t.a = u.a SET u.x = 1", MY_ST_DML, "db", "", ""},
+    {"DELETE t, u FROM t JOIN u", MY_ST_DML, "db", "", ""},
+    {"DELETE FROM t USING t JOIN u", MY_ST_DML, "db", "", ""},
     {"LOAD DATA INFILE 'x' INTO TABLE `t` FIELDS", MY_ST_DML, "db", "t", ""},
     {"CALL p()", MY_ST_DML, "db", "", ""},
     {"SELECT f()", MY_ST_DML, "db", "", ""},
