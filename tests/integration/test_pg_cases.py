@@ -79,8 +79,8 @@ class Names(pgcase.PgCase):
                 ([r"public\.order\$2024"], [], {"public.order_2024"}),
                 ([r"public\.a\.b"], [], {"public.a.b"}),
                 ([r"a\.b"], [], {"a.b"}),
-                ([r"My\.Schema\.Ta\.ble.*"], [], {"My.Schema.Ta.ble__q________"}),
-                ([], [r"public\..*", r"a\..*"], {"My.Schema.Ta.ble__q________"})):
+                ([r"My\.Schema\.Ta\.ble.*"], [], {"My.Schema.Ta.ble__q_____"}),
+                ([], [r"public\..*", r"a\..*"], {"My.Schema.Ta.ble__q_____"})):
             with self.subTest(include=include, exclude=exclude):
                 p = self.pipe(db, name="n%d" % len(self._runs), source={
                     "table.include.list": include, "table.exclude.list": exclude})
