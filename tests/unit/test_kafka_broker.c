@@ -132,7 +132,6 @@ static void thousand_topics(void **state)
     start = cdcd_now_ms();
     bench_load(t);
     print_message("loaded with 1000 topics in %lld ms\n", (long long)(cdcd_now_ms() - start));
-    assert_true(cdcd_now_ms() - start < 20000);
     bench_close(t);
     free(names);
     free(list);
