@@ -188,8 +188,8 @@ static void schema_of_unsigned(void **state)
                                 "\"org.apache.kafka.connect.data.Decimal\",\"version\":1,"
                                 "\"parameters\":{\"scale\":\"0\"},\"default\":\"BQ==\","
                                 "\"field\":\"u\"}",
-        [CDCD_UNSIGNED_LONG] = "{\"type\":\"int64\",\"optional\":false,\"default\":5,\"field\":"
-                               "\"u\"}",
+        [CDCD_UNSIGNED_LONG] = ("{\"type\":\"int64\",\"optional\":false,\"default\":5,\"field\":"
+                                "\"u\"}"),
         [CDCD_UNSIGNED_PRECISE] = "\"parameters\":{\"scale\":\"0\"},\"default\":\"BQ==\"",
     };
     static const struct et_column columns[] = {
