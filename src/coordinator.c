@@ -20,6 +20,7 @@
 #include "progress.h"
 
 #include <cdcd/log.h>
+#include <cdcd/pattern.h>
 
 #include <stdlib.h>
 #include <time.h>
@@ -545,6 +546,36 @@ static enum cdcd_rc note_scope(struct coordinator *c, const struct cdcd_state *s
     return CDCD_OK;
 }
 
+/* --table: labels or patterns. Of a snapshot that was begun, tables may be gone meanwhile. */
+static enum cdcd_rc keep_wanted(const struct cdcd_strlist *only, bool begun,
+                                struct cdcd_snapshot_tables *tables, struct cdcd_error *err)
+{
+    struct cdcd_patterns patterns;
+    enum cdcd_rc rc = cdcd_patterns_compile(only, "--table", false, &patterns, err);
+    size_t n = 0;
+    for (size_t i = 0; rc == CDCD_OK && i < tables->n; i++) {
+        bool wanted = cdcd_patterns_match(&patterns, tables->items[i].label);
+        for (size_t k = 0; k < only->n && !wanted; k++)
+            wanted = strcmp(only->items[k], tables->items[i].label) == 0;
+        if (wanted)
+            tables->items[n++] = tables->items[i];
+    }
+    cdcd_patterns_free(&patterns);
+    if (rc != CDCD_OK)
+        return rc;
+    tables->n = n;
+    if (n == 0 && !begun)
+        return cdcd_error_set(err, CDCD_ERR_CONFIG,
+                              "no captured table matches \"%s\" (a table is named SCHEMA.TABLE, "
+                              "with MySQL DATABASE.TABLE)",
+                              only->items[0]);
+    if (n == 0)
+        cdcd_warn("snapshot",
+                  "the snapshot was asked for tables that are not there any more: \"%s\"",
+                  only->items[0]);
+    return CDCD_OK;
+}
+
 enum cdcd_rc cdcd_coordinator_run(struct cdcd_pipeline *p, const struct cdcd_state *state,
                                   struct cdcd_buf *position, bool *started, struct cdcd_error *err)
 {
@@ -565,7 +596,9 @@ enum cdcd_rc cdcd_coordinator_run(struct cdcd_pipeline *p, const struct cdcd_sta
     if (rc != CDCD_OK)
         goto out;
     c.position = cdcd_xstrndup(position->ptr, position->len);
-    rc = ops->snapshot_tables(p->source, &c.only, &tables, err);
+    rc = ops->snapshot_tables(p->source, &tables, err);
+    if (rc == CDCD_OK && c.only.n > 0)
+        rc = keep_wanted(&c.only, state->in_snapshot, &tables, err);
     announce(p, &tables);
     if (rc == CDCD_OK)
         rc = again ? catch_up(&c, state, err) : store_begin(&c, err);

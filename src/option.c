@@ -1,9 +1,10 @@
 #include "settings.h"
 
+#include <cdcd/pattern.h>
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -327,15 +328,11 @@ static enum cdcd_rc apply_enum(const struct apply *a, const struct cdcd_option *
 static enum cdcd_rc check_regex(const struct apply *a, const char *pattern)
 {
     regex_t re;
-    char why[256];
-    char *anchored = cdcd_xasprintf("^(%s)$", pattern);
-    int rc = regcomp(&re, anchored, REG_EXTENDED | REG_NOSUB);
-    free(anchored);
-    if (rc == 0) {
+    char why[CDCD_PATTERN_WHY];
+    if (cdcd_pattern_compile(pattern, false, &re, why)) {
         regfree(&re);
         return CDCD_OK;
     }
-    regerror(rc, &re, why, sizeof(why));
     return cdcd_settings_error(a->settings, a->at, a->err,
                                "\"%s\" is no valid extended regular expression: %s", pattern, why);
 }

@@ -11,88 +11,17 @@
  */
 #include "my.h"
 
-#include <regex.h>
+#include <cdcd/pattern.h>
+
 #include <stdlib.h>
 #include <strings.h>
-
-struct regexes {
-    regex_t *v;
-    size_t n;
-};
 
 enum { DATABASE_IN, DATABASE_EX, TABLE_IN, TABLE_EX, COLUMN_IN, COLUMN_EX, LISTS };
 
 struct my_filter {
-    struct regexes list[2][LISTS]; /* by fold: as written, without regard to case */
+    struct cdcd_patterns list[2][LISTS]; /* by fold: as written, without regard to case */
     int fold;
 };
-
-/* What stands for \c. Inside of brackets POSIX takes a backslash as itself. */
-static void translate_escape(char c, bool bracket, struct cdcd_buf *out)
-{
-    if (c == 'd') {
-        cdcd_buf_adds(out, bracket ? "0-9" : "[0-9]");
-    } else if (c == 'D' && !bracket) {
-        cdcd_buf_adds(out, "[^0-9]");
-    } else if (c == 'w' && bracket) {
-        cdcd_buf_adds(out, "[:alnum:]_");
-    } else {
-        if (!bracket)
-            cdcd_buf_adds(out, "\\");
-        cdcd_buf_add(out, &c, 1);
-    }
-}
-
-/* ^(item)$ in POSIX terms. */
-static void translate(const char *item, struct cdcd_buf *out)
-{
-    bool bracket = false;
-
-    cdcd_buf_adds(out, "^(");
-    for (const char *p = item; *p; p++) {
-        if (*p == '\\' && p[1]) {
-            translate_escape(*++p, bracket, out);
-            continue;
-        }
-        cdcd_buf_add(out, p, 1);
-        if (*p == '[' && !bracket) { /* a ']' that comes first is one of the set */
-            bracket = true;
-            if (p[1] == '^')
-                cdcd_buf_add(out, ++p, 1);
-            if (p[1] == ']')
-                cdcd_buf_add(out, ++p, 1);
-        } else if (*p == ']') {
-            bracket = false;
-        }
-    }
-    cdcd_buf_adds(out, ")$");
-}
-
-static enum cdcd_rc compile(const struct cdcd_strlist *items, const char *option, int flags,
-                            struct regexes *out, struct cdcd_error *err)
-{
-    struct cdcd_buf b;
-    enum cdcd_rc rc = CDCD_OK;
-
-    cdcd_buf_init(&b, 0);
-    out->v = cdcd_xcalloc(items->n ? items->n : 1, sizeof *out->v);
-    for (size_t i = 0; i < items->n && rc == CDCD_OK; i++) {
-        cdcd_buf_clear(&b);
-        translate(items->items[i], &b);
-        int e = regcomp(&out->v[i], cdcd_buf_cstr(&b), REG_EXTENDED | REG_NOSUB | flags);
-        if (e == 0) {
-            out->n++;
-        } else {
-            char why[128];
-            regerror(e, &out->v[i], why, sizeof why);
-            rc = cdcd_error_set(err, CDCD_ERR_CONFIG,
-                                "%s: \"%s\" is not a POSIX extended regular expression: %s", option,
-                                items->items[i], why);
-        }
-    }
-    cdcd_buf_free(&b);
-    return rc;
-}
 
 enum cdcd_rc my_filter_new(const struct my_config *cfg, struct my_filter **out,
                            struct cdcd_error *err)
@@ -112,8 +41,8 @@ enum cdcd_rc my_filter_new(const struct my_config *cfg, struct my_filter **out,
 
     for (int i = 0; i < 2 * LISTS; i++) {
         int fold = i / LISTS, which = i % LISTS;
-        if (compile(lists[which].items, lists[which].option, fold ? REG_ICASE : 0,
-                    &f->list[fold][which], err) != CDCD_OK) {
+        if (cdcd_patterns_compile(lists[which].items, lists[which].option, fold,
+                                  &f->list[fold][which], err) != CDCD_OK) {
             my_filter_free(f);
             return CDCD_ERROR;
         }
@@ -126,12 +55,8 @@ void my_filter_free(struct my_filter *f)
 {
     if (!f)
         return;
-    for (int i = 0; i < 2 * LISTS; i++) {
-        struct regexes *list = &f->list[i / LISTS][i % LISTS];
-        for (size_t k = 0; k < list->n; k++)
-            regfree(&list->v[k]);
-        free(list->v);
-    }
+    for (int i = 0; i < 2 * LISTS; i++)
+        cdcd_patterns_free(&f->list[i / LISTS][i % LISTS]);
     free(f);
 }
 
@@ -140,20 +65,10 @@ void my_filter_fold(struct my_filter *f, bool fold)
     f->fold = fold;
 }
 
-static bool matches(const struct regexes *list, const char *name)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        if (regexec(&list->v[i], name, 0, NULL, 0) == 0)
-            return true;
-    }
-    return false;
-}
-
 static bool passes(const struct my_filter *f, int include, int exclude, const char *name)
 {
-    const struct regexes *list = f->list[f->fold];
-    return (list[include].n == 0 || matches(&list[include], name)) &&
-           !matches(&list[exclude], name);
+    const struct cdcd_patterns *list = f->list[f->fold];
+    return cdcd_patterns_pass(&list[include], &list[exclude], name);
 }
 
 static bool is_system(const char *db)
@@ -184,7 +99,7 @@ bool my_filter_table(const struct my_filter *f, const char *db, const char *tabl
 bool my_filter_column(const struct my_filter *f, const char *db, const char *table,
                       const char *column)
 {
-    const struct regexes *list = f->list[f->fold];
+    const struct cdcd_patterns *list = f->list[f->fold];
     if (list[COLUMN_IN].n == 0 && list[COLUMN_EX].n == 0)
         return true;
     char *name = cdcd_xasprintf("%s.%s.%s", db, table, column);

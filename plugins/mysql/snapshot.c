@@ -14,7 +14,6 @@
 
 #include "stream.h"
 
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -274,68 +273,24 @@ void my_snapshot_end(struct cdcd_source *s)
 
 /* ---- tables ---- */
 
-static enum cdcd_rc matches(const struct cdcd_strlist *only, const char *label, bool *out,
-                            struct cdcd_error *err)
+enum cdcd_rc my_snapshot_tables(struct cdcd_source *s, struct cdcd_snapshot_tables *out,
+                                struct cdcd_error *err)
 {
-    *out = !only || only->n == 0;
-    for (size_t i = 0; !*out && i < only->n; i++) {
-        regex_t re;
-        if (strcmp(only->items[i], label) == 0) {
-            *out = true;
-            break;
-        }
-        char *anchored = cdcd_xasprintf("^(%s)$", only->items[i]);
-        int bad = regcomp(&re, anchored, REG_EXTENDED | REG_NOSUB);
-        free(anchored);
-        if (bad)
-            return cdcd_error_set(err, CDCD_ERR_CONFIG,
-                                  "\"%s\" is neither a table nor a regular expression",
-                                  only->items[i]);
-        *out = regexec(&re, label, 0, NULL, 0) == 0;
-        regfree(&re);
-    }
-    return CDCD_OK;
-}
-
-static enum cdcd_rc list_tables(struct my_snapshot *v, const struct cdcd_strlist *only,
-                                struct cdcd_snapshot_tables *out, struct cdcd_error *err)
-{
+    const struct my_snapshot *v = s->snapshot;
+    (void)err;
+    *out = (struct cdcd_snapshot_tables){.n = v->ntables};
+    cdcd_arena_init(&out->arena, 16384);
     out->items = cdcd_arena_alloc(&out->arena, (v->ntables + 1) * sizeof *out->items);
     for (size_t i = 0; i < v->ntables; i++) {
         struct my_snap_table *t = &v->tables[i];
-        bool wanted = false;
-        if (matches(only, t->label, &wanted, err) != CDCD_OK)
-            return CDCD_ERROR;
-        if (wanted)
-            out->items[out->n++] = (struct cdcd_snapshot_table){.db = t->model->db,
-                                                                .schema = "",
-                                                                .table = t->model->name,
-                                                                .label = t->label,
-                                                                .identity = t->identity,
-                                                                .keyed = t->model->nkeys > 0,
-                                                                .rows = t->stamp.rows,
-                                                                .source_data = t};
+        out->items[i] = (struct cdcd_snapshot_table){.db = t->model->db,
+                                                     .schema = "",
+                                                     .table = t->model->name,
+                                                     .label = t->label,
+                                                     .identity = t->identity,
+                                                     .keyed = t->model->nkeys > 0,
+                                                     .rows = t->stamp.rows,
+                                                     .source_data = t};
     }
-    if (out->n > 0 || !only || only->n == 0)
-        return CDCD_OK;
-    if (!v->resumed)
-        return cdcd_error_set(err, CDCD_ERR_CONFIG,
-                              "no captured table matches \"%s\" (a table is named db.table)",
-                              only->items[0]);
-    cdcd_warn("mysql", "the snapshot was asked for tables that are not there any more: \"%s\"",
-              only->items[0]);
     return CDCD_OK;
-}
-
-enum cdcd_rc my_snapshot_tables(struct cdcd_source *s, const struct cdcd_strlist *only,
-                                struct cdcd_snapshot_tables *out, struct cdcd_error *err)
-{
-    *out = (struct cdcd_snapshot_tables){0};
-    cdcd_arena_init(&out->arena, 16384);
-    enum cdcd_rc rc = list_tables(s->snapshot, only, out, err);
-    if (rc != CDCD_OK) {
-        cdcd_arena_free(&out->arena);
-        *out = (struct cdcd_snapshot_tables){0};
-    }
-    return rc;
 }

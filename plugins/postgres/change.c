@@ -244,20 +244,11 @@ static enum cdcd_rc on_truncate(struct pg_stream *st, const struct pg_message *m
     return CDCD_OK;
 }
 
-static bool matches(const struct pg_regexes *r, const char *s)
-{
-    for (size_t i = 0; i < r->n; i++)
-        if (regexec(&r->items[i], s, 0, NULL, 0) == 0)
-            return true;
-    return false;
-}
-
 static bool message_wanted(const struct pg_stream *st, struct cdcd_slice prefix)
 {
     /* The prefix is a C string within the message: its NUL is there. */
     return st->env->want_message &&
-           (st->message_include.n == 0 || matches(&st->message_include, prefix.ptr)) &&
-           !matches(&st->message_exclude, prefix.ptr);
+           cdcd_patterns_pass(&st->message_include, &st->message_exclude, prefix.ptr);
 }
 
 static struct cdcd_event *put_message(struct pg_stream *st, const struct pg_message *m,

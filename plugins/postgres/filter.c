@@ -11,86 +11,15 @@
  */
 #include "types.h"
 
-#include <regex.h>
-#include <stdlib.h>
+#include <cdcd/pattern.h>
 
-struct regexes {
-    regex_t *v;
-    size_t n;
-};
+#include <stdlib.h>
 
 enum { SCHEMA_IN, SCHEMA_EX, TABLE_IN, TABLE_EX, COLUMN_IN, COLUMN_EX, LISTS };
 
 struct pg_filter {
-    struct regexes list[LISTS];
+    struct cdcd_patterns list[LISTS];
 };
-
-/* What stands for \c. Inside of brackets POSIX takes a backslash as itself. */
-static void translate_escape(char c, bool bracket, struct cdcd_buf *out)
-{
-    if (c == 'd') {
-        cdcd_buf_adds(out, bracket ? "0-9" : "[0-9]");
-    } else if (c == 'D' && !bracket) {
-        cdcd_buf_adds(out, "[^0-9]");
-    } else if (c == 'w' && bracket) {
-        cdcd_buf_adds(out, "[:alnum:]_");
-    } else {
-        if (!bracket)
-            cdcd_buf_adds(out, "\\");
-        cdcd_buf_add(out, &c, 1);
-    }
-}
-
-/* ^(item)$ in POSIX terms. */
-static void translate(const char *item, struct cdcd_buf *out)
-{
-    bool bracket = false;
-
-    cdcd_buf_adds(out, "^(");
-    for (const char *p = item; *p; p++) {
-        if (*p == '\\' && p[1]) {
-            translate_escape(*++p, bracket, out);
-            continue;
-        }
-        cdcd_buf_add(out, p, 1);
-        if (*p == '[' && !bracket) { /* a ']' that comes first is one of the set */
-            bracket = true;
-            if (p[1] == '^')
-                cdcd_buf_add(out, ++p, 1);
-            if (p[1] == ']')
-                cdcd_buf_add(out, ++p, 1);
-        } else if (*p == ']') {
-            bracket = false;
-        }
-    }
-    cdcd_buf_adds(out, ")$");
-}
-
-static enum cdcd_rc compile(const struct cdcd_strlist *items, const char *option,
-                            struct regexes *out, struct cdcd_error *err)
-{
-    struct cdcd_buf b;
-    enum cdcd_rc rc = CDCD_OK;
-
-    cdcd_buf_init(&b, 0);
-    out->v = cdcd_xcalloc(items->n ? items->n : 1, sizeof *out->v);
-    for (size_t i = 0; i < items->n && rc == CDCD_OK; i++) {
-        cdcd_buf_clear(&b);
-        translate(items->items[i], &b);
-        int e = regcomp(&out->v[i], cdcd_buf_cstr(&b), REG_EXTENDED | REG_NOSUB);
-        if (e == 0) {
-            out->n++;
-        } else {
-            char why[128];
-            regerror(e, &out->v[i], why, sizeof why);
-            rc = cdcd_error_set(err, CDCD_ERR_CONFIG,
-                                "%s: \"%s\" is not a POSIX extended regular expression: %s", option,
-                                items->items[i], why);
-        }
-    }
-    cdcd_buf_free(&b);
-    return rc;
-}
 
 enum cdcd_rc pg_filter_new(const struct pg_config *cfg, struct pg_filter **out,
                            struct cdcd_error *err)
@@ -109,7 +38,8 @@ enum cdcd_rc pg_filter_new(const struct pg_config *cfg, struct pg_filter **out,
     struct pg_filter *f = cdcd_xcalloc(1, sizeof *f);
 
     for (int i = 0; i < LISTS; i++) {
-        if (compile(lists[i].items, lists[i].option, &f->list[i], err) != CDCD_OK) {
+        if (cdcd_patterns_compile(lists[i].items, lists[i].option, false, &f->list[i], err) !=
+            CDCD_OK) {
             pg_filter_free(f);
             return CDCD_ERROR;
         }
@@ -122,27 +52,14 @@ void pg_filter_free(struct pg_filter *f)
 {
     if (!f)
         return;
-    for (int i = 0; i < LISTS; i++) {
-        for (size_t k = 0; k < f->list[i].n; k++)
-            regfree(&f->list[i].v[k]);
-        free(f->list[i].v);
-    }
+    for (int i = 0; i < LISTS; i++)
+        cdcd_patterns_free(&f->list[i]);
     free(f);
-}
-
-static bool matches(const struct regexes *list, const char *name)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        if (regexec(&list->v[i], name, 0, NULL, 0) == 0)
-            return true;
-    }
-    return false;
 }
 
 static bool passes(const struct pg_filter *f, int include, int exclude, const char *name)
 {
-    return (f->list[include].n == 0 || matches(&f->list[include], name)) &&
-           !matches(&f->list[exclude], name);
+    return cdcd_patterns_pass(&f->list[include], &f->list[exclude], name);
 }
 
 bool pg_filter_table(const struct pg_filter *f, const char *schema, const char *table)

@@ -287,8 +287,8 @@ void pg_stream_free(struct pg_stream *st);
 /* ---- snapshot.c ---- */
 enum cdcd_rc pg_snapshot_begin(struct cdcd_source *s, struct cdcd_slice from,
                                struct cdcd_buf *position, struct cdcd_error *err);
-enum cdcd_rc pg_snapshot_tables(struct cdcd_source *s, const struct cdcd_strlist *only,
-                                struct cdcd_snapshot_tables *out, struct cdcd_error *err);
+enum cdcd_rc pg_snapshot_tables(struct cdcd_source *s, struct cdcd_snapshot_tables *out,
+                                struct cdcd_error *err);
 enum cdcd_rc pg_snapshot_plan(struct cdcd_source *s, const struct cdcd_snapshot_table *t,
                               struct cdcd_chunks *out, struct cdcd_error *err);
 enum cdcd_rc pg_snapshot_idle(struct cdcd_source *s, int64_t now, struct cdcd_error *err);

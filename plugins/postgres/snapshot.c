@@ -17,7 +17,6 @@
 
 #include <inttypes.h>
 #include <poll.h>
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -407,65 +406,27 @@ static void label_tables(struct pg_snapshot *v)
         qsort(v->tables, v->ntables, sizeof *v->tables, by_label);
 }
 
-static enum cdcd_rc matches(const struct cdcd_strlist *only, const char *label, bool *out,
-                            struct cdcd_error *err)
+static void list_tables(const struct pg_snapshot *v, struct cdcd_snapshot_tables *out)
 {
-    *out = only->n == 0;
-    for (size_t i = 0; i < only->n && !*out; i++) {
-        regex_t re;
-        if (strcmp(only->items[i], label) == 0) {
-            *out = true;
-            break;
-        }
-        char *anchored = cdcd_xasprintf("^(%s)$", only->items[i]);
-        int bad = regcomp(&re, anchored, REG_EXTENDED | REG_NOSUB);
-        free(anchored);
-        if (bad)
-            return cdcd_error_set(err, CDCD_ERR_CONFIG,
-                                  "\"%s\" is neither a table nor a regular expression",
-                                  only->items[i]);
-        *out = regexec(&re, label, 0, NULL, 0) == 0;
-        regfree(&re);
-    }
-    return CDCD_OK;
-}
-
-static enum cdcd_rc list_tables(struct cdcd_source *s, const struct cdcd_strlist *only,
-                                struct cdcd_snapshot_tables *out, struct cdcd_error *err)
-{
-    struct pg_snapshot *v = s->snapshot;
+    cdcd_arena_init(&out->arena, 16384);
     out->items = cdcd_arena_alloc(&out->arena, (v->ntables + 1) * sizeof *out->items);
+    out->n = v->ntables;
     for (size_t i = 0; i < v->ntables; i++) {
         struct pg_snap_table *t = &v->tables[i];
-        bool wanted = false;
-        if (matches(only, t->label, &wanted, err) != CDCD_OK)
-            return CDCD_ERROR;
-        if (!wanted)
-            continue;
-        out->items[out->n++] = (struct cdcd_snapshot_table){.schema = t->schema,
-                                                            .table = t->table,
-                                                            .label = t->label,
-                                                            .identity = t->identity,
-                                                            .id = t->oid,
-                                                            .keyed = t->keyed,
-                                                            .rows = t->rows,
-                                                            .source_data = t};
+        out->items[i] = (struct cdcd_snapshot_table){.schema = t->schema,
+                                                     .table = t->table,
+                                                     .label = t->label,
+                                                     .identity = t->identity,
+                                                     .id = t->oid,
+                                                     .keyed = t->keyed,
+                                                     .rows = t->rows,
+                                                     .source_data = t};
     }
-    if (out->n > 0 || only->n == 0)
-        return CDCD_OK;
-    if (!v->resumed)
-        return cdcd_error_set(err, CDCD_ERR_CONFIG,
-                              "no captured table matches \"%s\" (a table is named schema.table)",
-                              only->items[0]);
-    cdcd_warn("postgres", "the snapshot was asked for tables that are not there any more: \"%s\"",
-              only->items[0]);
-    return CDCD_OK;
 }
 
-enum cdcd_rc pg_snapshot_tables(struct cdcd_source *s, const struct cdcd_strlist *only,
-                                struct cdcd_snapshot_tables *out, struct cdcd_error *err)
+enum cdcd_rc pg_snapshot_tables(struct cdcd_source *s, struct cdcd_snapshot_tables *out,
+                                struct cdcd_error *err)
 {
-    static const struct cdcd_strlist everything = {0};
     *out = (struct cdcd_snapshot_tables){0};
     enum cdcd_rc rc = enter_view(s, err);
     if (rc == CDCD_OK)
@@ -476,13 +437,8 @@ enum cdcd_rc pg_snapshot_tables(struct cdcd_source *s, const struct cdcd_strlist
     if (rc != CDCD_OK)
         return rc;
     label_tables(s->snapshot);
-    cdcd_arena_init(&out->arena, 16384);
-    rc = list_tables(s, only ? only : &everything, out, err);
-    if (rc != CDCD_OK) {
-        cdcd_arena_free(&out->arena);
-        *out = (struct cdcd_snapshot_tables){0};
-    }
-    return rc;
+    list_tables(s->snapshot, out);
+    return CDCD_OK;
 }
 
 /* ---- shape ---- */

@@ -12,29 +12,6 @@
 
 /* ---- construction ---- */
 
-static enum cdcd_rc compile(const struct cdcd_strlist *list, const char *option,
-                            struct pg_regexes *out, struct cdcd_error *err)
-{
-    out->items = cdcd_xcalloc(list->n + 1, sizeof *out->items);
-    for (size_t i = 0; i < list->n; i++) {
-        char *anchored = cdcd_xasprintf("^(%s)$", list->items[i]);
-        int e = regcomp(&out->items[i], anchored, REG_EXTENDED | REG_NOSUB);
-        free(anchored);
-        if (e)
-            return cdcd_error_set(err, CDCD_ERR_CONFIG, "%s: \"%s\" is not a regular expression",
-                                  option, list->items[i]);
-        out->n++;
-    }
-    return CDCD_OK;
-}
-
-static void free_regexes(struct pg_regexes *r)
-{
-    for (size_t i = 0; i < r->n; i++)
-        regfree(&r->items[i]);
-    free(r->items);
-}
-
 void pg_stream_set_last(struct pg_stream *st, pg_lsn last)
 {
     st->last = last;
@@ -65,11 +42,11 @@ enum cdcd_rc pg_stream_new(const struct pg_config *cfg, const struct cdcd_source
     char *owner = cdcd_xasprintf("%s.%s", from->sys[0] ? from->sys : "0", cfg->slot_name);
     st->spools = pg_spools_new(cfg->spill_dir, owner, cfg->spill_max_bytes);
     free(owner);
-    enum cdcd_rc rc = compile(&cfg->message_include, "message.prefix.include.list",
-                              &st->message_include, err);
+    enum cdcd_rc rc = cdcd_patterns_compile(&cfg->message_include, "message.prefix.include.list",
+                                            false, &st->message_include, err);
     if (rc == CDCD_OK)
-        rc = compile(&cfg->message_exclude, "message.prefix.exclude.list", &st->message_exclude,
-                     err);
+        rc = cdcd_patterns_compile(&cfg->message_exclude, "message.prefix.exclude.list", false,
+                                   &st->message_exclude, err);
     if (rc != CDCD_OK) {
         pg_stream_free(st);
         *out = NULL;
@@ -98,8 +75,8 @@ void pg_stream_free(struct pg_stream *st)
     cdcd_batch_free(st->scratch);
     cdcd_schema_unref(st->db_schema);
     cdcd_buf_free(&st->tx.origin);
-    free_regexes(&st->message_include);
-    free_regexes(&st->message_exclude);
+    cdcd_patterns_free(&st->message_include);
+    cdcd_patterns_free(&st->message_exclude);
     free(st);
 }
 

@@ -20,7 +20,7 @@
 #include "relations.h"
 #include "spool.h"
 
-#include <regex.h>
+#include <cdcd/pattern.h>
 
 /* The transaction whose changes are being read or replayed. */
 struct pg_tx {
@@ -45,11 +45,6 @@ struct pg_tx_table {
     uint64_t count;
 };
 
-struct pg_regexes {
-    regex_t *items;
-    size_t n;
-};
-
 struct pg_stream {
     const struct cdcd_source_env *env;
     const struct pg_config *cfg;
@@ -69,7 +64,7 @@ struct pg_stream {
     size_t ntx_tables, tx_tables_cap;
     struct cdcd_batch *scratch;    /* for changes that only count */
     struct cdcd_schema *db_schema; /* names the database for messages */
-    struct pg_regexes message_include, message_exclude;
+    struct cdcd_patterns message_include, message_exclude;
 
     pg_lsn done, last;
     pg_lsn from_lsn, from_done, seen; /* see pg_stream_position() */

@@ -312,10 +312,10 @@ static enum cdcd_rc src_snapshot_begin(struct cdcd_source *s, struct cdcd_slice 
     return CDCD_OK;
 }
 
-static enum cdcd_rc src_tables(struct cdcd_source *s, const struct cdcd_strlist *only,
-                               struct cdcd_snapshot_tables *out, struct cdcd_error *err)
+static enum cdcd_rc src_tables(struct cdcd_source *s, struct cdcd_snapshot_tables *out,
+                               struct cdcd_error *err)
 {
-    (void)s, (void)only, (void)err;
+    (void)s, (void)err;
     static const char *const labels[] = {"s.t0", "s.t1", "s.t2"};
     cdcd_arena_init(&out->arena, 4096);
     out->items = cdcd_arena_alloc(&out->arena, NTABLES * sizeof *out->items);

@@ -149,10 +149,9 @@ struct cdcd_source_ops {
      * new view stands in the log: the coordinator streams up to it before it reads chunks. */
     enum cdcd_rc (*snapshot_begin)(struct cdcd_source *s, struct cdcd_slice from,
                                    struct cdcd_buf *position, struct cdcd_error *err);
-    /* The tables of the view in order of their label. `only`: restrict to these labels or
-     * regular expressions (n may be 0). */
-    enum cdcd_rc (*snapshot_tables)(struct cdcd_source *s, const struct cdcd_strlist *only,
-                                    struct cdcd_snapshot_tables *out, struct cdcd_error *err);
+    /* All captured tables of the view in order of their label. */
+    enum cdcd_rc (*snapshot_tables)(struct cdcd_source *s, struct cdcd_snapshot_tables *out,
+                                    struct cdcd_error *err);
     /* The chunks of a table. Workers begin them in order; the last one is recorded as finished
      * only when all others are. */
     enum cdcd_rc (*snapshot_plan)(struct cdcd_source *s, const struct cdcd_snapshot_table *t,
