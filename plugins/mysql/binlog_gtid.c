@@ -148,21 +148,20 @@ static bool write_xid(struct cdcd_cursor *c, uint32_t format, size_t gtrid, size
                       char out[300])
 {
     enum { MAX_PART = 64 };
+    static const char digits[] = "0123456789abcdef";
     const uint8_t *p = gtrid <= MAX_PART && bqual <= MAX_PART ? cdcd_cur_take(c, gtrid + bqual)
                                                               : NULL;
-    char *w = out;
+    char hex[2][2 * MAX_PART + 1] = {"", ""};
 
     if (!p)
         return false;
-    for (size_t i = 0; i < gtrid + bqual || i == gtrid; i++) {
-        if (i == 0)
-            w += sprintf(w, "X'");
-        if (i == gtrid)
-            w += sprintf(w, "',X'");
-        if (i < gtrid + bqual)
-            w += sprintf(w, "%02x", p[i]);
+    for (size_t i = 0; i < gtrid + bqual; i++) {
+        char *to = i < gtrid ? hex[0] + 2 * i : hex[1] + 2 * (i - gtrid);
+        to[0] = digits[p[i] >> 4];
+        to[1] = digits[p[i] & 15];
+        to[2] = 0;
     }
-    sprintf(w, "',%d", (int)(int32_t)format);
+    snprintf(out, 300, "X'%s',X'%s',%d", hex[0], hex[1], (int)(int32_t)format);
     return true;
 }
 

@@ -2,7 +2,7 @@
  * check.c: what `cdcd check` says about the server, what open() insists on, and `cdcd drop`.
  *
  * One line a finding, each with what to run to mend it. Tables get a line only when something is
- * wrong with them, so that the report of a thousand tables can be read.
+ * wrong with them.
  */
 #include "grants.h"
 #include "table.h"
@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/random.h>
-
-#define LINES_MAX 50 /* of one kind of finding about tables */
 
 struct check {
     const struct my_config *cfg;
@@ -33,21 +31,7 @@ static void add(struct check *c, enum cdcd_check_level level, const char *what, 
     c->report->add(c->report->ctx, level, what, text, mend);
 }
 
-/* Text by printf, mend taken (may be NULL). */
-static void addf(struct check *c, enum cdcd_check_level level, const char *what, char *mend,
-                 const char *fmt, ...) CDCD_PRINTF(5, 6);
-
-static void addf(struct check *c, enum cdcd_check_level level, const char *what, char *mend,
-                 const char *fmt, ...)
-{
-    char text[2048];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    add(c, level, what, text, mend);
-    free(mend);
-}
+#define addf(c, ...) cdcd_report_addf((c)->report, __VA_ARGS__)
 
 /* ---- what must be right before anything is captured ---- */
 
@@ -403,18 +387,6 @@ static void check_log_filters(struct check *c)
 /* ---- tables ---- */
 
 /* False when enough has been said about this kind. */
-static bool more_lines(struct check *c)
-{
-    return ++c->lines <= LINES_MAX;
-}
-
-static void end_lines(struct check *c, const char *what)
-{
-    if (c->lines > LINES_MAX)
-        addf(c, CDCD_CHECK_WARN, what, NULL, "... and %zu more tables", c->lines - LINES_MAX);
-    c->lines = 0;
-}
-
 static bool captured(const struct check *c, const struct my_table *t)
 {
     return !t->view && !t->sequence && my_filter_table(c->filter, t->db, t->name);
@@ -424,7 +396,7 @@ static void check_keys(struct check *c)
 {
     for (size_t i = 0; i < c->tables.n; i++) {
         const struct my_table *t = c->tables.items[i];
-        if (!captured(c, t) || t->nkeys > 0 || !more_lines(c))
+        if (!captured(c, t) || t->nkeys > 0 || !cdcd_report_more(&c->lines))
             continue;
         char *what = my_sql("table %I.%I", t->db, t->name);
         addf(c, CDCD_CHECK_WARN, what,
@@ -433,7 +405,7 @@ static void check_keys(struct check *c)
              "has no primary key: its records have a null key, and its topic cannot be compacted");
         free(what);
     }
-    end_lines(c, "keys");
+    cdcd_report_end(c->report, &c->lines, "keys");
 }
 
 static void check_reading(struct check *c)
@@ -450,7 +422,7 @@ static void check_reading(struct check *c)
             continue;
         }
         unreadable++;
-        if (!more_lines(c))
+        if (!cdcd_report_more(&c->lines))
             continue;
         char *what = my_sql("table %I.%I", t->db, t->name);
         char *grant = my_sql("GRANT SELECT ON %I.%I TO ", t->db, t->name);
@@ -459,7 +431,7 @@ static void check_reading(struct check *c)
         free(grant);
         free(what);
     }
-    end_lines(c, "reading");
+    cdcd_report_end(c->report, &c->lines, "reading");
     if (unreadable == 0 && c->tables.n > 0)
         add(c, CDCD_CHECK_OK, "privileges", "every captured table can be read", NULL);
 }
@@ -496,7 +468,7 @@ static void check_cascades(struct check *c)
         if (!captured(c, t) ||
             my_catalog_create_table(c->sql, t->db, t->name, &create, &err) != CDCD_OK)
             continue;
-        if (cascades(create) && more_lines(c)) {
+        if (cascades(create) && cdcd_report_more(&c->lines)) {
             char *what = my_sql("table %I.%I", t->db, t->name);
             add(c, CDCD_CHECK_WARN, what,
                 "has a foreign key that cascades: rows that the server changes or deletes by it "
@@ -506,7 +478,7 @@ static void check_cascades(struct check *c)
         }
         free(create);
     }
-    end_lines(c, "foreign keys");
+    cdcd_report_end(c->report, &c->lines, "foreign keys");
 }
 
 static void check_tables(struct check *c)

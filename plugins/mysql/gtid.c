@@ -139,7 +139,8 @@ static struct entry *entry_make(struct my_gtid_set *s, const uint8_t uuid[16], c
         s->n++;
         memset(&s->entries[i], 0, sizeof s->entries[i]);
         memcpy(s->entries[i].uuid, uuid, 16);
-        strcpy(s->entries[i].tag, tag); /* a tag of struct my_gtid is no longer */
+        /* A tag of struct my_gtid is no longer. */
+        memcpy(s->entries[i].tag, tag, strnlen(tag, sizeof s->entries[i].tag - 1));
     }
     s->last = i;
     return &s->entries[i];

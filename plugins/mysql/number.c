@@ -59,7 +59,7 @@ static void many_digits(double v, bool single, struct my_digits *out)
         if (*p >= '0' && *p <= '9')
             out->digits[out->n++] = *p;
     }
-    out->exponent = atoi(e + 1) + 1;
+    out->exponent = (int)strtol(e + 1, NULL, 10) + 1;
 }
 
 void my_shortest(double v, bool single, struct my_digits *out)
@@ -104,7 +104,8 @@ static char *put_exponent(char *w, const struct my_digits *d)
         memcpy(w, d->digits + 1, (size_t)d->n - 1);
         w += d->n - 1;
     }
-    return w + sprintf(w, "e%d", d->exponent - 1);
+    /* Of a double: three digits and a sign at the most. */
+    return w + snprintf(w, 6, "e%d", d->exponent - 1);
 }
 
 size_t my_double_text(double v, char out[MY_DOUBLE_TEXT])

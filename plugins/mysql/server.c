@@ -45,7 +45,7 @@ static void set_variable(struct my_server *s, const char *name, const char *valu
     else if (strcasecmp(name, "log_bin") == 0)
         s->log_bin = strcasecmp(value, "ON") == 0 || strcmp(value, "1") == 0;
     else if (strcasecmp(name, "lower_case_table_names") == 0)
-        s->lower_case_table_names = atoi(value);
+        s->lower_case_table_names = (int)strtol(value, NULL, 10);
     else if (strcasecmp(name, "gtid_mode") == 0)
         s->gtid = strcasecmp(value, "ON") == 0;
 }

@@ -2,15 +2,13 @@
  * check.c: what `cdcd check` says about the database, and `cdcd drop`.
  *
  * One line a finding, each with what to run to mend it. Tables get a line only when something is
- * wrong with them, so that the report of a thousand tables can be read.
+ * wrong with them.
  */
 #include "publication.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#define LINES_MAX 50 /* of one kind of finding about tables */
 
 struct check {
     const struct pg_config *cfg;
@@ -31,21 +29,7 @@ static void add(struct check *c, enum cdcd_check_level level, const char *what, 
     c->report->add(c->report->ctx, level, what, text, mend);
 }
 
-/* Text by printf, mend taken (may be NULL). */
-static void addf(struct check *c, enum cdcd_check_level level, const char *what, char *mend,
-                 const char *fmt, ...) CDCD_PRINTF(5, 6);
-
-static void addf(struct check *c, enum cdcd_check_level level, const char *what, char *mend,
-                 const char *fmt, ...)
-{
-    char text[2048];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    add(c, level, what, text, mend);
-    free(mend);
-}
+#define addf(c, ...) cdcd_report_addf((c)->report, __VA_ARGS__)
 
 /* ---- server ---- */
 
@@ -292,18 +276,6 @@ static void check_publication(struct check *c)
 /* ---- tables ---- */
 
 /* False when enough has been said about this kind. */
-static bool more_lines(struct check *c)
-{
-    return ++c->lines <= LINES_MAX;
-}
-
-static void end_lines(struct check *c, const char *what)
-{
-    if (c->lines > LINES_MAX)
-        addf(c, CDCD_CHECK_WARN, what, NULL, "... and %zu more tables", c->lines - LINES_MAX);
-    c->lines = 0;
-}
-
 static bool comes(const struct check *c, const struct pg_pub_table *t)
 {
     if (!t->captured)
@@ -323,7 +295,7 @@ static void check_coverage(struct check *c)
         if (!t->captured || comes(c, t) || !pg_explicit_tables(c->cfg))
             continue;
         uncovered++;
-        if (!more_lines(c))
+        if (!cdcd_report_more(&c->lines))
             continue;
         char *what = pg_sql("table %I.%I", t->schema, t->table);
         addf(c, CDCD_CHECK_FAIL, what,
@@ -333,7 +305,7 @@ static void check_coverage(struct check *c)
              c->cfg->publication_name);
         free(what);
     }
-    end_lines(c, "tables");
+    cdcd_report_end(c->report, &c->lines, "tables");
     if (captured > 0)
         addf(c, CDCD_CHECK_OK, "tables", NULL, "%zu captured", captured);
     else if (uncovered == 0)
@@ -349,7 +321,8 @@ static void check_keys(struct check *c)
     for (size_t i = 0; i < c->tables.n; i++) {
         const struct pg_pub_table *t = &c->tables.items[i];
         bool keyed = t->primary || (t->replident == 'i' && t->has_key);
-        if (!comes(c, t) || t->partitioned || (keyed && !pg_pub_table_breaks(t)) || !more_lines(c))
+        if (!comes(c, t) || t->partitioned || (keyed && !pg_pub_table_breaks(t)) ||
+            !cdcd_report_more(&c->lines))
             continue;
         char *what = pg_sql("table %I.%I", t->schema, t->table);
         if (pg_pub_table_breaks(t))
@@ -369,7 +342,7 @@ static void check_keys(struct check *c)
                  "compacted");
         free(what);
     }
-    end_lines(c, "keys");
+    cdcd_report_end(c->report, &c->lines, "keys");
 }
 
 static void check_reading(struct check *c)
@@ -382,7 +355,7 @@ static void check_reading(struct check *c)
         if (!comes(c, t) || (t->select && !hidden))
             continue;
         unreadable++;
-        if (!more_lines(c))
+        if (!cdcd_report_more(&c->lines))
             continue;
         char *what = pg_sql("table %I.%I", t->schema, t->table);
         if (!t->select)
@@ -396,7 +369,7 @@ static void check_reading(struct check *c)
                  PQuser(c->sql));
         free(what);
     }
-    end_lines(c, "reading");
+    cdcd_report_end(c->report, &c->lines, "reading");
     if (unreadable == 0)
         add(c, CDCD_CHECK_OK, "privileges", "every captured table can be read", NULL);
 }
@@ -422,7 +395,7 @@ static void check_undecodable(struct check *c)
     }
     for (int i = 0; i < PQntuples(r); i++) {
         const char *schema = PQgetvalue(r, i, 0), *table = PQgetvalue(r, i, 1);
-        if (!pg_filter_table(c->filter, schema, table) || !more_lines(c))
+        if (!pg_filter_table(c->filter, schema, table) || !cdcd_report_more(&c->lines))
             continue;
         char *what = pg_sql("table %I.%I", schema, table);
         addf(c, CDCD_CHECK_WARN, what, NULL,
@@ -431,14 +404,14 @@ static void check_undecodable(struct check *c)
              PQgetvalue(r, i, 2));
         free(what);
     }
-    end_lines(c, "tables");
+    cdcd_report_end(c->report, &c->lines, "tables");
     PQclear(r);
 }
 
 static void add_clash(void *ctx, const char *text)
 {
     struct check *c = ctx;
-    if (more_lines(c))
+    if (cdcd_report_more(&c->lines))
         add(c, CDCD_CHECK_WARN, "topics", text, "exclude one of the two tables, or rename it");
 }
 
@@ -486,7 +459,7 @@ enum cdcd_rc pg_check(const void *config, const struct cdcd_source_env *env,
             check_reading(&c);
             check_undecodable(&c);
             pg_pub_topic_clashes(&c.tables, add_clash, &c);
-            end_lines(&c, "topics");
+            cdcd_report_end(c.report, &c.lines, "topics");
         }
     }
     check_free(&c, cfg);

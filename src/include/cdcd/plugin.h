@@ -37,6 +37,16 @@ struct cdcd_report {
                 const char *mend);
 };
 
+/* report.c. The text by printf; mend is taken (malloc'ed; may be NULL). */
+void cdcd_report_addf(const struct cdcd_report *r, enum cdcd_check_level level, const char *what,
+                      char *mend, const char *fmt, ...) CDCD_PRINTF(5, 6);
+/* Of one kind of finding about tables only the first CDCD_REPORT_LINES get a line, so that the
+ * report of a thousand tables can be read. More: whether this one does. End: says how many did
+ * not, and begins anew. */
+#define CDCD_REPORT_LINES 50
+bool cdcd_report_more(size_t *lines);
+void cdcd_report_end(const struct cdcd_report *r, size_t *lines, const char *what);
+
 /* ---- source ---- */
 
 /* What a source is told about its pipeline. Borrowed for the life of the source. */
