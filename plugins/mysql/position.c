@@ -5,153 +5,38 @@
 #include "my.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdlib.h>
 
-struct scan {
-    const char *p, *end;
-};
-
-static void skip_blank(struct scan *s)
+/* Owned; NULL stays where the member is not there. False: it is no string. */
+static bool get_text(const json_t *o, const char *name, char **out)
 {
-    while (s->p < s->end && (*s->p == ' ' || *s->p == '\n' || *s->p == '\t' || *s->p == '\r'))
-        s->p++;
+    const json_t *v = json_object_get(o, name);
+    if (json_is_string(v))
+        *out = cdcd_xstrdup(json_string_value(v));
+    return !v || *out;
 }
 
-static bool take(struct scan *s, char c)
+static bool get_number(const json_t *o, const char *name, uint64_t *out)
 {
-    skip_blank(s);
-    if (s->p >= s->end || *s->p != c)
+    const json_t *v = json_object_get(o, name);
+    if (v && (!json_is_integer(v) || json_integer_value(v) < 0))
         return false;
-    s->p++;
+    *out = (uint64_t)json_integer_value(v);
     return true;
 }
 
-static int hex4(const char *p)
+static bool get_members(const json_t *o, struct my_position *p)
 {
-    int v = 0;
-    for (int i = 0; i < 4; i++) {
-        char c = p[i];
-        int d = c >= '0' && c <= '9'   ? c - '0'
-                : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                       : -1;
-        if (d < 0)
-            return -1;
-        v = v << 4 | d;
-    }
-    return v;
-}
-
-/* The character of an escape, or -1. Only ASCII is ever escaped here. */
-static int take_escape(struct scan *s)
-{
-    if (s->p >= s->end)
-        return -1;
-    char c = *s->p++;
-    if (c == '"' || c == '\\' || c == '/')
-        return c;
-    if (c != 'u' || s->end - s->p < 4)
-        return -1;
-    int v = hex4(s->p);
-    s->p += 4;
-    return v > 0 && v < 0x80 ? v : -1;
-}
-
-/* Owned by the caller; NULL: no string. */
-static char *take_string(struct scan *s)
-{
-    if (!take(s, '"'))
-        return NULL;
-    char *out = cdcd_xmalloc((size_t)(s->end - s->p) + 1);
-    size_t n = 0;
-    while (s->p < s->end && *s->p != '"') {
-        int c = (unsigned char)*s->p++;
-        if (c == '\\')
-            c = take_escape(s);
-        if (c <= 0) {
-            free(out);
-            return NULL;
-        }
-        out[n++] = (char)c;
-    }
-    out[n] = 0;
-    if (s->p >= s->end) {
-        free(out);
-        return NULL;
-    }
-    s->p++;
-    return out;
-}
-
-static bool take_number(struct scan *s, uint64_t *out)
-{
-    uint64_t v = 0;
-    skip_blank(s);
-    const char *start = s->p;
-    for (; s->p < s->end && *s->p >= '0' && *s->p <= '9'; s->p++) {
-        unsigned d = (unsigned)(*s->p - '0');
-        if (v > (UINT64_MAX - d) / 10)
-            return false;
-        v = v * 10 + d;
-    }
-    *out = v;
-    return s->p > start;
-}
-
-/* Where the value of a key belongs; both NULL: a key of a later version. */
-static void member(struct my_position *p, const char *key, char ***text, uint64_t **number)
-{
-    *text = strcmp(key, "server") == 0      ? &p->server
-            : strcmp(key, "gtid") == 0      ? &p->gtid
-            : strcmp(key, "file") == 0      ? &p->file
-            : strcmp(key, "tx") == 0        ? &p->tx
-            : strcmp(key, "done") == 0      ? &p->done
-            : strcmp(key, "done_file") == 0 ? &p->done_file
-                                            : NULL;
-    *number = strcmp(key, "pos") == 0        ? &p->pos
-              : strcmp(key, "seq") == 0      ? &p->seq
-              : strcmp(key, "ord") == 0      ? &p->ord
-              : strcmp(key, "done_pos") == 0 ? &p->done_pos
-                                             : NULL;
-}
-
-static bool take_value(struct scan *s, const char *key, struct my_position *out, bool *flavored)
-{
-    char **text;
-    uint64_t *number, ignored;
-    member(out, key, &text, &number);
-    bool flavor = strcmp(key, "flavor") == 0;
-    skip_blank(s);
-    bool quoted = s->p < s->end && *s->p == '"';
-    if (number || (!text && !flavor && !quoted))
-        return take_number(s, number ? number : &ignored);
-    char *value = take_string(s);
-    if (!value)
+    const char *flavor = json_string_value(json_object_get(o, "flavor"));
+    if (!flavor || (strcmp(flavor, "mariadb") != 0 && strcmp(flavor, "mysql") != 0))
         return false;
-    if (text) {
-        free(*text);
-        *text = value;
-        return true;
-    }
-    bool ok = true;
-    if (flavor) {
-        out->flavor = strcmp(value, "mariadb") == 0 ? MY_MARIADB : MY_MYSQL;
-        ok = *flavored = out->flavor == MY_MARIADB || strcmp(value, "mysql") == 0;
-    }
-    free(value);
-    return ok;
-}
-
-static bool take_members(struct scan *s, struct my_position *out, bool *flavored)
-{
-    do {
-        char *key = take_string(s);
-        bool ok = key && take(s, ':') && take_value(s, key, out, flavored);
-        free(key);
-        if (!ok)
-            return false;
-    } while (take(s, ','));
-    return true;
+    p->flavor = strcmp(flavor, "mariadb") == 0 ? MY_MARIADB : MY_MYSQL;
+    return get_text(o, "server", &p->server) && get_text(o, "gtid", &p->gtid) &&
+           get_text(o, "file", &p->file) && get_text(o, "tx", &p->tx) &&
+           get_text(o, "done", &p->done) && get_text(o, "done_file", &p->done_file) &&
+           get_number(o, "pos", &p->pos) && get_number(o, "seq", &p->seq) &&
+           get_number(o, "ord", &p->ord) && get_number(o, "done_pos", &p->done_pos);
 }
 
 static bool gtid_valid(const char *text, enum my_flavor flavor)
@@ -172,12 +57,9 @@ static bool consistent(const struct my_position *p)
 bool my_position_parse(struct cdcd_slice json, struct my_position *out)
 {
     memset(out, 0, sizeof *out);
-    if (!json.ptr)
-        return false;
-    struct scan s = {json.ptr, json.ptr + json.len};
-    bool flavored = false;
-    bool ok = take(&s, '{') && take_members(&s, out, &flavored) && take(&s, '}');
-    skip_blank(&s);
+    json_t *o = json.ptr ? json_loadb(json.ptr, json.len, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    bool ok = get_members(o, out);
+    json_decref(o);
     char **texts[] = {&out->server, &out->gtid, &out->file, &out->tx};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         if (!*texts[i])
@@ -185,7 +67,7 @@ bool my_position_parse(struct cdcd_slice json, struct my_position *out)
     }
     if (out->done && !out->done_file)
         out->done_file = cdcd_xstrdup("");
-    if (ok && s.p == s.end && flavored && consistent(out))
+    if (ok && consistent(out))
         return true;
     my_position_free(out);
     return false;

@@ -54,7 +54,7 @@ static void written_and_read(void **state)
          .gtid = "0-1011-97,3-1-5",
          .file = "m-bin.000001",
          .pos = 99,
-         .seq = UINT64_MAX},
+         .seq = INT64_MAX},
         {.flavor = MY_MARIADB,
          .server = "1",
          .gtid = "0-1-97",
@@ -62,7 +62,7 @@ static void written_and_read(void **state)
          .pos = 99,
          .done = "0-1-99",
          .done_file = "m-bin.000002",
-         .done_pos = UINT64_MAX},
+         .done_pos = INT64_MAX},
         {.flavor = MY_MARIADB, .file = "odd \"name\"\\ \t\x01.000001", .pos = 4, .done = ""},
         {.flavor = MY_MYSQL, .file = "binlog.1", .pos = 4, .ord = 3},
     };
