@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import threading
-import time
 import unittest
 
 import cdcdtest

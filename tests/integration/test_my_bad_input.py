@@ -1,8 +1,6 @@
 """What goes wrong from outside, on MySQL and MariaDB: each ends with a message that names object and
 mend, with the right exit code, and loses nothing: after it is mended, the next run completes the
 output."""
-import json
-import os
 import socket
 import subprocess
 import threading

@@ -3,7 +3,6 @@ import base64
 import datetime
 import json
 import os
-import re
 import unittest
 
 import cdcdtest

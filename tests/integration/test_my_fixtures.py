@@ -1,7 +1,6 @@
 """The binlog decoder against the servers: recorded logs, and logs of live servers, decoded row by
 row as mysqlbinlog and mariadb-binlog decode them; and cells from the log equal to cells from a
 query on the same table."""
-import glob
 import gzip
 import json
 import os

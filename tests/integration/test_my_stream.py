@@ -2,11 +2,9 @@
 engines without transactions, tables that are altered while they are written, stops in the middle of
 a transaction, idle servers, positions without GTIDs, transaction metadata, system versioning.
 """
-import json
 import os
 import random
 import time
-import unittest
 
 import cdcdtest
 import mycase

@@ -2,10 +2,7 @@
 transaction, values that are not sent, prepared transactions, interleaved commits and kills."""
 import json
 import os
-import re
 import signal
-import time
-import unittest
 
 import cdcdtest
 import pgcase

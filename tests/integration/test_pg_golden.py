@@ -4,7 +4,6 @@ tests/golden/postgres/expected*.jsonl. CDCD_BLESS=1 writes those files anew: rea
 import json
 import os
 import re
-import unittest
 
 import cdcdtest
 import pgcase

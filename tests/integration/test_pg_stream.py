@@ -3,10 +3,8 @@ identities, partitions, column lists, idle slots and a sink that blocks."""
 import base64
 import json
 import os
-import re
 import threading
 import time
-import unittest
 
 import cdcdtest
 import pgcase

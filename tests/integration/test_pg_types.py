@@ -1,9 +1,7 @@
 """Values: arrays, text that looks like something else, session settings, times at their limits,
 user-defined types. Each in the stream and in a snapshot, with the same JSON."""
 import json
-import unittest
 
-import cdcdtest
 import pgcase
 
 MIN64, MAX64 = -2**63, 2**63 - 1

@@ -20,12 +20,12 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
 
 import cdcdtest
+import folderpipe
 
 SERVERS = os.environ.get("CDCD_TEST_MY_SERVERS", "mysql mariadb").split()
 PLACEHOLDER = "__debezium_unavailable_value"
@@ -51,19 +51,7 @@ def main():
     """Each server in a process of its own, at the same time: the tests mostly wait."""
     if len(SERVERS) == 1 or len(sys.argv) > 1:
         cdcdtest.main()
-    children = []
-    for name in SERVERS:
-        out = tempfile.TemporaryFile("w+")
-        children.append((out, subprocess.Popen([sys.executable, *sys.argv], stdout=out,
-                                               env=dict(os.environ, CDCD_TEST_MY_SERVERS=name),
-                                               stderr=subprocess.STDOUT)))
-    failed = False
-    for out, child in children:
-        code = child.wait()
-        failed = code not in (0, 5) or failed  # 5: no test for this server in the file
-        out.seek(0)
-        sys.stderr.write(out.read())
-    sys.exit(failed)
+    folderpipe.run_each({"CDCD_TEST_MY_SERVERS": name} for name in SERVERS)
 
 
 class Session:
@@ -196,10 +184,8 @@ class MyServer(cdcdtest.Service):
                  "STOP SLAVE; RESET SLAVE ALL")
 
 
-class Pipe:
+class Pipe(folderpipe.FolderPipe):
     """A pipeline from a database to a folder."""
-
-    tokens = itertools.count(1)
 
     def __init__(self, test, db, folder=None, name=None, source=None, format=None, user="cdcd:cdcd",
                  server=None, **top):
@@ -218,80 +204,15 @@ class Pipe:
         if format:
             config["format"] = {"debezium": dict(format)}
         self.cdcd = test.cdcd(config, name or db)
-        self.from_ = 0
 
     @property
     def source(self):
         return self.cdcd.config["source"]["mysql"]
 
-    def start(self, command="run", *args, wait=True, **more):
-        self.from_ = len(self.cdcd.logs()) if os.path.exists(self.cdcd.log_path) else 0
-        self.cdcd.start(command, *args, **more)
-        if wait:
-            self.wait_log("streaming from")
-        return self
-
-    def wait_log(self, pattern, timeout=60):
-        """In what was logged since the last start."""
-        def seen():
-            new = self.log_since_start()
-            if re.search(pattern, new):
-                return True
-            if not self.cdcd.alive():
-                raise cdcdtest.Failure("cdcd ended before it logged %r:\n%s" % (pattern, new))
-            return False
-        cdcdtest.wait_until("log %r" % pattern, seen, timeout)
-
-    def log_since_start(self):
-        return self.cdcd.logs()[self.from_:]
-
-    def stop(self, expect=0):
-        code = self.cdcd.stop()
-        self.test.assertEqual(code, expect, self.cdcd.logs()[-4000:])
-        return self
-
-    def fails(self, code, *patterns, timeout=60):
-        """Runs to its end, and its log has the patterns."""
-        self.start(wait=False)
-        return self.ends(code, *patterns, timeout=timeout)
-
-    def ends(self, code, *patterns, timeout=60):
-        """What runs ends by itself, and its log has the patterns."""
-        try:
-            got = self.cdcd.wait(timeout)
-        except subprocess.TimeoutExpired:
-            self.cdcd.kill()
-            raise cdcdtest.Failure("did not end:\n" + self.cdcd.logs())
-        log = self.log_since_start()
-        self.test.assertEqual(got, code, log[-4000:])
-        for p in patterns:
-            self.test.assertRegex(log, p)
-        return log
-
-    def sync(self, timeout=60):
-        """Waits until everything that is committed now has come. A commit of the folder writes
-        its files one after another: only what a later commit wrote tells that the first is whole."""
-        self.sync_once(timeout)
-        return self.sync_once(timeout)
-
     def sync_once(self, timeout):
-        token = "%d-%d" % (os.getpid(), next(Pipe.tokens))
+        token = self.token()
         self.my.sql("INSERT INTO %s.%s VALUES ('%s')" % (self.db, SYNC, token))
-        path = os.path.join(self.out, "%s.%s.%s.jsonl" % (self.prefix, self.db, SYNC))
-
-        def came():
-            try:
-                with open(path, encoding="utf-8") as f:
-                    if '"%s"' % token in f.read():
-                        return True
-            except FileNotFoundError:
-                pass
-            if not self.cdcd.alive():
-                raise cdcdtest.Failure("cdcd ended (%s):\n%s" % (self.cdcd.process.returncode,
-                                                                 self.cdcd.logs()))
-            return False
-        cdcdtest.wait_until("what was committed to come", came, timeout)
-        return self
+        return self.wait_came("%s.%s.%s" % (self.prefix, self.db, SYNC), '"%s"' % token, timeout)
 
     def records(self, table=None):
         """Of one table (as in topic names, without the database) or of all topics, in log order."""
@@ -307,23 +228,6 @@ class Pipe:
         """Of the captured database, without those of the table for sync()."""
         return [r["value"] for r in cdcdtest.read_folder(self.out).get(self.prefix, [])
                 if SYNC not in r["value"]["ddl"]]
-
-    def rows(self, table, op=None):
-        """The values' `after` (or `before`, for deletes)."""
-        return [r["value"]["before" if r["value"]["op"] == "d" else "after"]
-                for r in self.records(table)
-                if r["value"] and (op is None or r["value"]["op"] in op)]
-
-    def ops(self, table, tombstones=True):
-        """[(op, key, after)]; a tombstone is ("-", key, None)."""
-        out = []
-        for r in self.records(table):
-            if r["value"] is None:
-                if tombstones:
-                    out.append(("-", r["key"], None))
-            else:
-                out.append((r["value"]["op"], r["key"], r["value"].get("after")))
-        return out
 
     def last(self, table):
         """The table as a reader of the topic has it: {key as JSON: row}."""

@@ -12,16 +12,14 @@ be waited for, and its records in short form.
             self.assertEqual(p.ops("public.t"), [("c", {"id": 1}, {"id": 1})])
 """
 import base64
-import itertools
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 import cdcdtest
+import folderpipe
 
 VERSIONS = [int(v) for v in os.environ.get("CDCD_TEST_PG_VERSIONS", "14 15 18").split()]
 NEWEST = int(os.environ.get("CDCD_TEST_PG_NEWEST", max(VERSIONS)))
@@ -52,24 +50,11 @@ def main():
     """Each version in a process of its own, at the same time: the tests mostly wait."""
     if len(VERSIONS) == 1 or len(sys.argv) > 1:
         cdcdtest.main()
-    children = []
-    for version in VERSIONS:
-        env = dict(os.environ, CDCD_TEST_PG_VERSIONS=str(version), CDCD_TEST_PG_NEWEST=str(NEWEST))
-        out = tempfile.TemporaryFile("w+")
-        children.append((out, subprocess.Popen([sys.executable, *sys.argv], env=env, stdout=out,
-                                               stderr=subprocess.STDOUT)))
-    failed = False
-    for out, child in children:
-        failed = child.wait() != 0 or failed
-        out.seek(0)
-        sys.stderr.write(out.read())
-    sys.exit(failed)
+    folderpipe.run_each({"CDCD_TEST_PG_VERSIONS": str(v), "CDCD_TEST_PG_NEWEST": str(NEWEST)} for v in VERSIONS)
 
 
-class Pipe:
+class Pipe(folderpipe.FolderPipe):
     """A pipeline from a database to a folder."""
-
-    tokens = itertools.count(1)
 
     def __init__(self, test, db, folder=None, name=None, source=None, format=None, **top):
         self.test, self.pg, self.db = test, test.pg, db
@@ -91,72 +76,11 @@ class Pipe:
     def slot(self):
         return self.source["slot.name"]
 
-    def start(self, command="run", *args, wait=True, **more):
-        self.from_ = len(self.cdcd.logs()) if os.path.exists(self.cdcd.log_path) else 0
-        self.cdcd.start(command, *args, **more)
-        if wait:
-            self.wait_log("streaming from")
-        return self
-
-    def wait_log(self, pattern, timeout=60):
-        """In what was logged since the last start."""
-        import re
-
-        def seen():
-            new = self.cdcd.logs()[self.from_:]
-            if re.search(pattern, new):
-                return True
-            if not self.cdcd.alive():
-                raise cdcdtest.Failure("cdcd ended before it logged %r:\n%s" % (pattern, new))
-            return False
-        cdcdtest.wait_until("log %r" % pattern, seen, timeout)
-
-    def log_since_start(self):
-        return self.cdcd.logs()[self.from_:]
-
-    def stop(self, expect=0):
-        code = self.cdcd.stop()
-        self.test.assertEqual(code, expect, self.cdcd.logs()[-4000:])
-        return self
-
-    def fails(self, code, *patterns, timeout=60):
-        """Runs to its end, and its log has the patterns."""
-        self.start(wait=False)
-        try:
-            got = self.cdcd.wait(timeout)
-        except Exception:
-            self.cdcd.kill()
-            raise cdcdtest.Failure("did not end:\n" + self.cdcd.logs())
-        log = self.log_since_start()
-        self.test.assertEqual(got, code, log[-4000:])
-        for p in patterns:
-            self.test.assertRegex(log, p)
-        return log
-
-    def sync(self, timeout=60):
-        """Waits until everything that is committed now has come. A commit of the folder writes
-        its files one after another: only what a later commit wrote tells that the first is whole."""
-        self.sync_once(timeout)
-        return self.sync_once(timeout)
-
     def sync_once(self, timeout):
-        token = "%d-%d" % (os.getpid(), next(Pipe.tokens))
+        token = self.token()
         self.pg.sql("SELECT pg_logical_emit_message(true, '%s', '%s')" % (SYNC, token), self.db)
         content = '"content":"%s"' % base64.b64encode(token.encode()).decode()
-        path = os.path.join(self.out, self.prefix + ".message.jsonl")
-
-        def came():
-            try:
-                with open(path, encoding="utf-8") as f:
-                    if content in f.read():
-                        return True
-            except FileNotFoundError:
-                pass
-            if not self.cdcd.alive():
-                raise cdcdtest.Failure("cdcd ended:\n" + self.cdcd.logs())
-            return False
-        cdcdtest.wait_until("what was committed to come", came, timeout)
-        return self
+        return self.wait_came(self.prefix + ".message", content, timeout)
 
     def records(self, table=None):
         """Of one table (schema.table, as in topic names) or of all, in log order."""
@@ -171,23 +95,6 @@ class Pipe:
                     out.append(r)
         if table is None:
             out.sort(key=lambda r: r["headers"].get("cdcd.pos", ""))
-        return out
-
-    def rows(self, table, op=None):
-        """The values' `after` (or `before`, for deletes)."""
-        return [r["value"]["before" if r["value"]["op"] == "d" else "after"]
-                for r in self.records(table)
-                if r["value"] and (op is None or r["value"]["op"] in op)]
-
-    def ops(self, table, tombstones=True):
-        """[(op, key, after)]; a tombstone is ("-", key, None)."""
-        out = []
-        for r in self.records(table):
-            if r["value"] is None:
-                if tombstones:
-                    out.append(("-", r["key"], None))
-            else:
-                out.append((r["value"]["op"], r["key"], r["value"].get("after")))
         return out
 
     def confirmed(self):
