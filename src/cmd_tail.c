@@ -93,10 +93,10 @@ static int tail_main(int argc, char **argv)
     if (code != CDCD_EXIT_OK)
         return code;
     if (url && !source_of(url))
-        return cdcd_command_misused(&cdcd_cmd_tail,
-                                    "%s is no URL of a database, such as "
-                                    "postgresql://user@host:5432/db",
-                                    url);
+        return cdcd_command_misused(
+            &cdcd_cmd_tail, /* without the argument: it may have a password */
+            "the argument is no URL of a database, such as "
+            "postgresql://user@host:5432/db or mysql://user@host:3306/db");
     struct cdcd_error err = {0};
     struct cdcd_config *config = NULL;
     enum cdcd_rc rc = load(path, url, json, &config, &err);

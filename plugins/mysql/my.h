@@ -8,20 +8,21 @@
  *   gtid.c        GTID sets of both servers
  *   position.c    the resume position as JSON
  *   filter.c      include and exclude lists
- *   binlog.c      bytes of events -> struct my_event; never touches a socket            binlog.h
+ *   binlog*.c, decoder.h, crc32.c   bytes of events -> struct my_event; no socket      binlog.h
  *   payload.c     compressed transactions and compressed MariaDB events                 binlog.h
  *   rows.c        row images -> cells                                                   binlog.h
- *   values.c, values_time.c, charset.c, json.c, json_diff.c   single values             value.h
+ *   values*.c, number.c, charset*.c, collation_table.c, json*.c   single values         value.h
+ *   snapshot_value.c   the same values as a query gives them                            value.h
  *   table.c       the model of a table; as a note and back                              table.h
  *   catalog.c     information_schema -> models                                          table.h
- *   ddl*.c        statements -> changed models                                          table.h
- *   schema.c      model and table map -> struct cdcd_schema and how to decode a row     table.h
- *   shapes.c      all tables by name and time, their notes, schema change events        table.h
+ *   ddl*.c        statements -> what they are, changed models, schema changes   table.h, ddl.h
+ *   schema*.c     model and table map -> struct cdcd_schema, and how to decode a row    table.h
+ *   shapes.c      all tables by name and time, their notes                              table.h
  *   group.c       one transaction of the log, held until its end is known               stream.h
  *   stream*.c     the streaming state: groups, skip after a resume, barrier             stream.h
  *   xa.c          prepared transactions of the log                                      stream.h
  *   change.c      one row -> its event                                                  stream.h
- *   snapshot.c, snapshot_read.c, snapshot_plan.c, snapshot_value.c                      snapshot.h
+ *   snapshot*.c   the view of all workers, tables, chunks, rows                         snapshot.h
  *   check.c       the checks of `cdcd check`, and `cdcd drop`
  *   source.c      options and the ops table
  */

@@ -185,9 +185,10 @@ struct cdcd_source_ops {
      * one source serves several systems. Static strings. Called once after open. */
     void (*names)(const struct cdcd_source *s, const char **connector,
                   const char **source_schema_name);
-    /* Optional: notes that must be durable with the first position (before the first row of a
-     * snapshot, before the stream of no_data): called after snapshot_begin and snapshot_tables, or
-     * after resume with no position. */
+    /* Optional: appends what must be durable with the first position (before the first row of a
+     * snapshot, before the stream of no_data): notes, and the schema changes that would make the
+     * tables of a snapshot. Called after snapshot_begin and snapshot_tables, or after resume with
+     * no position. */
     void (*notes)(struct cdcd_source *s, struct cdcd_batch *b);
     /* TIME is a span that may be negative or longer than a day (MySQL): microseconds under
      * time.precision.mode adaptive, whatever its digits. */
