@@ -24,6 +24,29 @@ struct cdcd_schema *cdcd_schema_new(const char *db, const char *schema, const ch
     return s;
 }
 
+struct cdcd_schema *cdcd_schema_document(const char *db, const char *collection)
+{
+    struct cdcd_schema *s = cdcd_schema_new(db, "", collection, CDCD_DOC_COLUMNS);
+    s->document = true;
+    s->columns[CDCD_DOC_ID] = (struct cdcd_column){.name = "id",
+                                                   .name_len = 2,
+                                                   .type = CDCD_T_BSON,
+                                                   .length = -1,
+                                                   .scale = -1,
+                                                   .key = true,
+                                                   .type_name = "_id"};
+    s->columns[CDCD_DOC_DOCUMENT] = (struct cdcd_column){.name = "document",
+                                                         .name_len = 8,
+                                                         .type = CDCD_T_BSON,
+                                                         .length = -1,
+                                                         .scale = -1,
+                                                         .optional = true,
+                                                         .type_name = "document"};
+    s->nkeys = 1; /* keys[0] is CDCD_DOC_ID */
+    cdcd_schema_finish(s);
+    return s;
+}
+
 char *cdcd_schema_strdup(struct cdcd_schema *s, const char *str, size_t len)
 {
     return cdcd_arena_dup(&s->arena, str, len);

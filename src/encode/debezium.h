@@ -33,6 +33,14 @@ enum cdcd_failure_mode { CDCD_FAILURE_FAIL, CDCD_FAILURE_WARN, CDCD_FAILURE_SKIP
 enum cdcd_name_mode { CDCD_NAMES_NONE, CDCD_NAMES_AVRO };
 enum cdcd_unsigned_mode { CDCD_UNSIGNED_EXACT, CDCD_UNSIGNED_LONG, CDCD_UNSIGNED_PRECISE };
 enum cdcd_zero_date_mode { CDCD_ZERO_DATE_CONVERT, CDCD_ZERO_DATE_TEXT, CDCD_ZERO_DATE_FAIL };
+/* Extended JSON of documents (MongoDB). plain is our own. */
+enum cdcd_document_mode {
+    CDCD_DOCUMENT_LEGACY,
+    CDCD_DOCUMENT_STRICT,
+    CDCD_DOCUMENT_EXTENDED,
+    CDCD_DOCUMENT_RELAXED,
+    CDCD_DOCUMENT_PLAIN,
+};
 enum cdcd_overflow_mode { CDCD_OVERFLOW_ERROR, CDCD_OVERFLOW_SATURATE };
 
 /* Filled from cdcd_debezium_options; borrowed by the encoder for its life. */
@@ -45,6 +53,7 @@ struct cdcd_debezium_config {
     int hstore_mode;
     int unsigned_mode;
     int zero_date_mode;
+    int document_mode;
     int failure_mode;
     int schema_name_mode;
     bool schemas_enable;

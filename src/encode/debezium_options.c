@@ -17,6 +17,8 @@ static const char *const interval_modes[] = {"numeric", "string", NULL};
 static const char *const hstore_modes[] = {"json", "map", NULL};
 static const char *const unsigned_modes[] = {"exact", "long", "precise", NULL};
 static const char *const zero_date_modes[] = {"convert", "text", "fail", NULL};
+static const char *const document_modes[] = {"legacy",  "strict", "extended",
+                                             "relaxed", "plain",  NULL};
 static const char *const failure_modes[] = {"fail", "warn", "skip", NULL};
 static const char *const name_modes[] = {"none", "avro", NULL};
 
@@ -54,6 +56,13 @@ const struct cdcd_option cdcd_debezium_options[] = {
             "column and value."},
     {ROW("hstore.handling.mode", CDCD_OPT_ENUM, hstore_mode, "json"), .values = hstore_modes,
      .doc = "hstore as JSON text in a string, or as an object."},
+    {ROW("json.serialization.mode", CDCD_OPT_ENUM, document_mode, "legacy"),
+     .values = document_modes,
+     .doc =
+         "The text of documents (MongoDB). legacy: Extended JSON v1 in strict form, updatedFields "
+         "in v2 relaxed; strict: v1 everywhere; extended: v2 canonical; relaxed: v2 relaxed; "
+         "plain: ordinary JSON for search indexes (dates as ISO 8601, ObjectIds and decimals as "
+         "strings). Keys are v2 relaxed in all of them, plain in plain."},
     {ROW("schemas.enable", CDCD_OPT_BOOL, schemas_enable, "false"),
      .doc = "Writes {\"schema\":...,\"payload\":...} as Kafka Connect's JsonConverter does with "
             "its schemas.enable. Records become several times larger."},

@@ -32,6 +32,8 @@ enum cdcd_cell_kind {
     CDCD_C_MAP,       /* cells,len: key, value, key, value...; keys TEXT, values TEXT or NULL */
     CDCD_C_GEOM,      /* ptr,len: well-known binary; cdcd_cell_srid() (0 = none), and
                          cdcd_cell_shape() when it stands for another shape of the source */
+    CDCD_C_BSON,      /* aux: BSON type of the value (3: a document); ptr,len: its bytes as they
+                         stand in BSON, see bson.h */
 };
 
 /* A source's own shape that is written as well-known binary but is more than that says. */
@@ -91,6 +93,10 @@ static inline enum cdcd_shape cdcd_cell_shape(const struct cdcd_cell *c)
 {
     return c->inf < 0 ? (enum cdcd_shape) - c->inf : CDCD_SHAPE_NONE;
 }
+static inline struct cdcd_cell cdcd_cell_bson(uint8_t type, const char *p, size_t n)
+{
+    return (struct cdcd_cell){.kind = CDCD_C_BSON, .aux = type, .len = (uint32_t)n, .ptr = p};
+}
 /* True when the log carries the value, be it NULL. */
 static inline bool cdcd_cell_present(const struct cdcd_cell *c)
 {
@@ -126,6 +132,22 @@ struct cdcd_tx_collection {
     uint64_t count;
 };
 
+/* What an update of a document changed, as change streams tell it. In the batch's arena. */
+struct cdcd_truncated {
+    struct cdcd_slice field; /* dotted path of the array */
+    int32_t size;            /* its new number of elements */
+};
+struct cdcd_update {
+    struct cdcd_slice updated;        /* BSON document: dotted path -> new value; never NULL */
+    const struct cdcd_slice *removed; /* dotted paths */
+    uint32_t nremoved;
+    const struct cdcd_truncated *truncated;
+    uint32_t ntruncated;
+    /* BSON document: each path above that can be read in two ways (a name with a dot in it, or
+     * one of digits only) -> array of its names and numbers. ptr NULL: none. */
+    struct cdcd_slice ambiguous;
+};
+
 /* Order of a record in the log: compared field by field. Becomes the header cdcd.pos. */
 struct cdcd_pos {
     uint64_t commit;  /* commit position: LSN, binlog file and offset, cluster time */
@@ -155,6 +177,12 @@ struct cdcd_event {
     const struct cdcd_tx_collection *collections; /* TX_END */
     uint32_t ncollections;
     const struct cdcd_ddl *ddl; /* DDL */
+    /* Documents (schema->document): the images have CDCD_DOC_COLUMNS cells. CREATE, READ and
+     * UPDATE have `after`, DELETE has `before`; the id is set in each image that is there, the
+     * document is NULL where the log does not have it (a delete without pre-image, an update
+     * whose document is gone meanwhile). */
+    const struct cdcd_update *update; /* UPDATE that is no replacement; else NULL */
+    bool after_lookup; /* after's document was read after the change, and may be newer than it */
 };
 
 /* Same kind and same value, byte for byte: 1.1 and 1.10 differ. */
@@ -186,7 +214,8 @@ static inline bool cdcd_cell_equal(const struct cdcd_cell *a, const struct cdcd_
         return a->len == b->len;
     default: /* text and bytes */
         return a->len == b->len && (a->len == 0 || memcmp(a->ptr, b->ptr, a->len) == 0) &&
-               (a->kind != CDCD_C_GEOM || (a->aux == b->aux && a->inf == b->inf));
+               (a->kind != CDCD_C_GEOM || (a->aux == b->aux && a->inf == b->inf)) &&
+               (a->kind != CDCD_C_BSON || a->aux == b->aux);
     }
 }
 

@@ -193,6 +193,8 @@ struct cdcd_source_ops {
     /* TIME is a span that may be negative or longer than a day (MySQL): microseconds under
      * time.precision.mode adaptive, whatever its digits. */
     bool time_micros;
+    /* Rows of a snapshot are marked `true`, its last one `last`; no other marks (MongoDB). */
+    bool few_marks;
 };
 
 /* ---- sink ---- */

@@ -50,6 +50,7 @@ enum cdcd_type {
     CDCD_T_SPARSEVEC,   /* LIST: INT dimensions, then INT index, FLOAT value pairs */
     CDCD_T_YEAR,        /* INT */
     CDCD_T_ARRAY,       /* LIST of elem, lists nested for more dimensions */
+    CDCD_T_BSON,        /* BSON; the columns of a collection of documents */
     CDCD_T_COUNT
 };
 
@@ -75,6 +76,9 @@ struct cdcd_column {
     const char *comment;                  /* for the `doc` of its schema; or NULL */
 };
 
+/* The columns of a collection (schema->document). */
+enum { CDCD_DOC_ID, CDCD_DOC_DOCUMENT, CDCD_DOC_COLUMNS };
+
 struct cdcd_schema {
     _Atomic uint32_t refs;
     struct cdcd_arena arena;         /* owns all that the schema points to */
@@ -85,6 +89,7 @@ struct cdcd_schema {
     struct cdcd_column *columns;
     uint32_t nkeys;
     uint32_t *keys; /* column numbers in key order */
+    bool document;  /* a collection: CDCD_DOC_COLUMNS columns, see cdcd_schema_document() */
     void *source_data;
     /* Cache of the encoder (publish thread only), freed through enc_free. */
     void *enc;
@@ -94,6 +99,8 @@ struct cdcd_schema {
 /* A schema with n zeroed columns and one reference, owned by the caller. Strings are copied. */
 struct cdcd_schema *cdcd_schema_new(const char *db, const char *schema, const char *table,
                                     uint32_t ncolumns);
+/* The finished schema of a collection of documents: `schema` is "", the key is the _id. */
+struct cdcd_schema *cdcd_schema_document(const char *db, const char *collection);
 char *cdcd_schema_strdup(struct cdcd_schema *s, const char *str, size_t len);
 /* Computes `version`; after it the schema is immutable. */
 void cdcd_schema_finish(struct cdcd_schema *s);
