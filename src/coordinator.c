@@ -125,6 +125,17 @@ static void release_held(struct coordinator *c)
     cdcd_pipeline_push(c->p, b);
 }
 
+/* What is special about the first row of a batch. */
+static void mark_first(struct coordinator *c, struct cdcd_event *e)
+{
+    if (!c->p->source_ops->few_marks && !c->first_row_pushed)
+        e->snapshot = CDCD_SNAP_FIRST;
+    else if (!c->p->source_ops->few_marks && c->first_in_table)
+        e->snapshot = CDCD_SNAP_FIRST_IN_TABLE;
+    c->first_row_pushed = true;
+    c->first_in_table = false;
+}
+
 /* Takes the batch. */
 static void submit(struct coordinator *c, struct chunk *chunk, struct cdcd_batch *b)
 {
@@ -136,12 +147,7 @@ static void submit(struct coordinator *c, struct chunk *chunk, struct cdcd_batch
     pthread_mutex_lock(&c->lock);
     if (b->nevents > 0) {
         release_held(c);
-        if (!c->first_row_pushed)
-            b->events->snapshot = CDCD_SNAP_FIRST;
-        else if (c->first_in_table)
-            b->events->snapshot = CDCD_SNAP_FIRST_IN_TABLE;
-        c->first_row_pushed = true;
-        c->first_in_table = false;
+        mark_first(c, b->events);
         c->held = b;
         cdcd_progress_rows(c->progress, b->nevents);
         cdcd_pipeline_snapshot_rows(c->p, b->nevents);
@@ -380,7 +386,7 @@ static void begin_table(struct coordinator *c, const struct cdcd_snapshot_table 
                         struct chunk *chunks, size_t n)
 {
     pthread_mutex_lock(&c->lock);
-    if (c->held && c->held->last_event->snapshot != CDCD_SNAP_FIRST)
+    if (c->held && c->held->last_event->snapshot != CDCD_SNAP_FIRST && !c->p->source_ops->few_marks)
         c->held->last_event->snapshot = CDCD_SNAP_LAST_IN_TABLE;
     /* The held batch's state would name chunks that are freed now: all of them are done. */
     for (size_t i = 0; i < c->nupdates; i++)
