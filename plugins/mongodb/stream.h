@@ -8,6 +8,11 @@
  * an insert or replacement whose document is gone by now is left out (its delete is still to come),
  * and so is a delete whose document is there again (its insert is still to come). So no document
  * goes back. Updates are looked up in any case, unless capture.mode says otherwise.
+ *
+ * A resumed snapshot reads its rows while the stream, which was brought to the view before, is held
+ * by stop_at(view). Where that view bears until_open, changes after it may be in the rows, too:
+ * every position written from stop_at(view) on bears until_open, and stop_at(NULL), after the last
+ * row, makes `until` the cluster time of that moment.
  */
 #ifndef CDCD_PLUGIN_MONGODB_STREAM_H
 #define CDCD_PLUGIN_MONGODB_STREAM_H
