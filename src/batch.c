@@ -40,7 +40,7 @@ struct cdcd_event *cdcd_batch_event(struct cdcd_batch *b, enum cdcd_op op,
 struct cdcd_record *cdcd_batch_record(struct cdcd_batch *b)
 {
     struct cdcd_record *r = cdcd_arena_alloc(&b->arena, sizeof(*r));
-    *r = (struct cdcd_record){0};
+    *r = (struct cdcd_record){.partition = -1};
     if (b->last_record)
         b->last_record->next = r;
     else

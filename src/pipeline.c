@@ -110,9 +110,14 @@ enum cdcd_rc cdcd_pipeline_serve(struct cdcd_pipeline *p, struct cdcd_error *err
     struct cdcd_lag lag = {-1, -1};
     if (p->source_ops->lag)
         p->source_ops->lag(p->source, &lag);
+    uint64_t done = 0, total = 0;
+    if (p->source_ops->progress && p->options.replay)
+        p->source_ops->progress(p->source, &done, &total);
     pthread_mutex_lock(&p->lock);
     p->stats.lag_bytes = lag.bytes;
     p->stats.lag_ms = lag.millis;
+    p->stats.replayed = done;
+    p->stats.to_replay = total;
     bool streaming = p->stats.phase == CDCD_PHASE_STREAM;
     pthread_mutex_unlock(&p->lock);
     return streaming ? serve_heartbeat(p, now) : CDCD_OK;
@@ -133,7 +138,7 @@ struct cdcd_batch *cdcd_pipeline_take(struct cdcd_pipeline *p, struct cdcd_error
 
 void cdcd_pipeline_push(struct cdcd_pipeline *p, struct cdcd_batch *b)
 {
-    if (b->position.ptr && !b->state.ptr)
+    if (b->position.ptr && !b->state.ptr && !p->stateless)
         b->state = cdcd_state_stream(&b->arena, b->position);
     if (b->last_event && b->last_event->op != CDCD_OP_HEARTBEAT)
         p->last_pos = b->last_event->pos;
@@ -175,7 +180,7 @@ enum cdcd_rc cdcd_pipeline_stream(struct cdcd_pipeline *p, const struct cdcd_sta
         rc = p->source_ops->read(p->source, b, cdcd_now_ms() + READ_WAIT_MS, err);
         if (rc == CDCD_AGAIN)
             continue;
-        if (rc == CDCD_OK || (rc == CDCD_END && (b->nevents || b->position.ptr))) {
+        if (rc == CDCD_OK || (rc == CDCD_END && (b->nevents || b->nrecords || b->position.ptr))) {
             if (unfinished && b->position.ptr) {
                 struct cdcd_state s = *unfinished;
                 struct cdcd_buf text;
@@ -251,6 +256,8 @@ enum plan { PLAN_STREAM, PLAN_SNAPSHOT, PLAN_NOTHING };
 static enum plan decide(const struct cdcd_pipeline *p, const struct cdcd_state *state)
 {
     int mode = p->config->snapshot_mode;
+    if (p->source_ops->records)
+        return PLAN_STREAM;
     if (state->in_snapshot)
         return PLAN_SNAPSHOT;
     if (p->options.snapshot_only)
@@ -281,7 +288,8 @@ static void log_position(struct cdcd_pipeline *p, const char *what, struct cdcd_
 
 static bool is_loss(const struct cdcd_pipeline *p, const struct cdcd_error *err)
 {
-    return err->class == CDCD_ERR_LOSS && p->config->snapshot_mode == CDCD_SNAPSHOT_WHEN_NEEDED;
+    return err->class == CDCD_ERR_LOSS && !p->source_ops->records &&
+           p->config->snapshot_mode == CDCD_SNAPSHOT_WHEN_NEEDED;
 }
 
 /* A lost position in when_needed mode: what is stored is of no use any more. */
@@ -312,7 +320,7 @@ static enum cdcd_rc resume_stream(struct cdcd_pipeline *p, struct cdcd_state *st
         rc = CDCD_OK;
         goto out;
     }
-    if (rc == CDCD_OK && !state->position)
+    if (rc == CDCD_OK && !state->position && !p->stateless)
         rc = store_position(p, cdcd_buf_slice(&position), err);
     if (rc == CDCD_OK) {
         log_position(p, "streaming from", cdcd_buf_slice(&position));
@@ -524,6 +532,29 @@ static bool stopping(void *ctx)
     return cdcd_pipeline_ending(ctx);
 }
 
+static bool wants_schemas(const struct cdcd_pipeline *p)
+{
+    return p->sink_ops->wants_schemas && p->sink_ops->wants_schemas(p->config->sink_config);
+}
+
+/* What a source of records cannot do. */
+static enum cdcd_rc check_options(const struct cdcd_pipeline *p, struct cdcd_error *err)
+{
+    const char *source = p->config->source_plugin->name;
+    if (p->source_ops->records && p->options.snapshot_only)
+        return cdcd_error_set(
+            err, CDCD_ERR_CONFIG,
+            "source %s has no snapshot: its topics hold the newest record of each "
+            "key. cdcd replay reads them from the beginning",
+            source);
+    if (p->options.replay && !p->source_ops->records)
+        return cdcd_error_set(err, CDCD_ERR_CONFIG,
+                              "replay reads topics again, and source %s has none: put Kafka in "
+                              "between, or take a snapshot (cdcd snapshot)",
+                              source);
+    return CDCD_OK;
+}
+
 void cdcd_pipeline_source_env(const struct cdcd_config *c, struct cdcd_source_env *out)
 {
     *out = (struct cdcd_source_env){
@@ -558,6 +589,15 @@ enum cdcd_rc cdcd_pipeline_new(const struct cdcd_config *config,
         .batch_done = cdcd_publish_batch_done,
         .durable = cdcd_publish_durable,
     };
+    p->stateless = p->source_ops->keeps_position && p->sink_ops->idempotent && !options->replay;
+    p->sink_env.stateless = p->stateless;
+    p->sink_env.replay = options->replay;
+    p->sink_env.version = p->source_ops->version;
+    p->sink_env.stopping = stopping;
+    p->source_env.want_schemas = wants_schemas(p);
+    p->source_env.replay = options->replay;
+    p->source_env.replay_from = options->replay_from;
+    p->source_env.replay_to = options->replay_to;
     p->source_env.ephemeral = options->ephemeral;
     p->source_env.stopping = stopping;
     p->source_env.notes = p->notes = cdcd_notes_new();
@@ -574,12 +614,26 @@ enum cdcd_rc cdcd_pipeline_new(const struct cdcd_config *config,
         .source = p->source_ops,
         .compacted_truncates = strcmp(config->sink_plugin->name, "kafka") == 0,
     };
-    if (cdcd_encoder_new(&config->format, &env, &p->encoder, err) != CDCD_OK) {
+    if (check_options(p, err) != CDCD_OK ||
+        cdcd_encoder_new(&config->format, &env, &p->encoder, err) != CDCD_OK) {
         cdcd_pipeline_free(p);
         return CDCD_ERROR;
     }
     *out = p;
     return CDCD_OK;
+}
+
+enum cdcd_rc cdcd_pipeline_rebuild(struct cdcd_pipeline *p, enum cdcd_rebuild step,
+                                   struct cdcd_report *report, struct cdcd_error *err)
+{
+    if (!p->sink_ops->rebuild)
+        return cdcd_error_set(err, CDCD_ERR_CONFIG,
+                              "sink %s cannot be built anew beside the live one",
+                              p->config->sink_plugin->name);
+    if (!p->sink &&
+        p->sink_ops->open(&p->sink, p->config->sink_config, &p->sink_env, err) != CDCD_OK)
+        return CDCD_ERROR;
+    return p->sink_ops->rebuild(p->sink, step, report, err);
 }
 
 void cdcd_pipeline_free(struct cdcd_pipeline *p)

@@ -30,6 +30,8 @@ struct cdcd_run_options {
     bool snapshot_only;              /* the snapshot command */
     const struct cdcd_strlist *only; /* tables of the snapshot, or NULL */
     bool ephemeral;                  /* the tail command: leave nothing on the source */
+    bool replay;                     /* the replay command; see plugin.h */
+    const char *replay_from, *replay_to;
 };
 
 /* Opens nothing yet. `config` is borrowed for the life of the pipeline. */
@@ -41,6 +43,11 @@ void cdcd_pipeline_free(struct cdcd_pipeline *p);
 enum cdcd_rc cdcd_pipeline_run(struct cdcd_pipeline *p, struct cdcd_error *err);
 /* Any thread: asks for an orderly end (drain, commit, stop). */
 void cdcd_pipeline_stop(struct cdcd_pipeline *p);
+
+/* A step of cdcd replay, between two runs of the pipeline. CONFIG error: the sink has no such
+ * thing. */
+enum cdcd_rc cdcd_pipeline_rebuild(struct cdcd_pipeline *p, enum cdcd_rebuild step,
+                                   struct cdcd_report *report, struct cdcd_error *err);
 
 /* The environment that a source or sink of this config sees; used by check and drop too. */
 void cdcd_pipeline_source_env(const struct cdcd_config *config, struct cdcd_source_env *out);
@@ -60,8 +67,9 @@ struct cdcd_stats {
         uint64_t rows;        /* of the table, read by this process */
         int64_t expected;     /* estimate, -1 unknown */
     } snapshot;
-    bool failed;        /* has ended with an error: last_error */
-    char position[256]; /* durable, described; "": none yet */
+    uint64_t replayed, to_replay; /* records, of a replay; 0, 0: none */
+    bool failed;                  /* has ended with an error: last_error */
+    char position[256];           /* durable, described; "": none yet */
     char last_error[512];
     int64_t last_error_us; /* 0: none */
 };

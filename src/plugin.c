@@ -46,20 +46,21 @@ static const char *missing_slot(const struct slot *slots, size_t n)
 static const char *missing_source_slot(const struct cdcd_plugin *p)
 {
     const struct slot slots[] = {
-        SLOT(source, connector),      SLOT(source, options),
-        SLOT(source, config_size),    SLOT(source, open),
-        SLOT(source, close),          SLOT(source, check),
-        SLOT(source, drop),           SLOT(source, resume),
-        SLOT(source, start),          SLOT(source, read),
-        SLOT(source, stop_at),        SLOT(source, ack),
-        SLOT(source, idle),           SLOT(source, lag),
-        SLOT(source, snapshot_begin), SLOT(source, snapshot_tables),
-        SLOT(source, snapshot_plan),  SLOT(source, snapshot_end),
-        SLOT(source, worker_open),    SLOT(source, worker_close),
-        SLOT(source, worker_begin),   SLOT(source, worker_read),
-        SLOT(source, describe),
+        SLOT(source, connector), SLOT(source, options),  SLOT(source, config_size),
+        SLOT(source, open),      SLOT(source, close),    SLOT(source, check),
+        SLOT(source, drop),      SLOT(source, resume),   SLOT(source, start),
+        SLOT(source, read),      SLOT(source, ack),      SLOT(source, idle),
+        SLOT(source, lag),       SLOT(source, describe),
     };
-    return missing_slot(slots, sizeof(slots) / sizeof(slots[0]));
+    const struct slot of_snapshots[] = {
+        SLOT(source, stop_at),       SLOT(source, snapshot_begin), SLOT(source, snapshot_tables),
+        SLOT(source, snapshot_plan), SLOT(source, snapshot_end),   SLOT(source, worker_open),
+        SLOT(source, worker_close),  SLOT(source, worker_begin),   SLOT(source, worker_read),
+    };
+    const char *missing = missing_slot(slots, sizeof(slots) / sizeof(slots[0]));
+    if (!missing && !p->source->records)
+        missing = missing_slot(of_snapshots, sizeof(of_snapshots) / sizeof(of_snapshots[0]));
+    return missing;
 }
 
 static const char *missing_sink_slot(const struct cdcd_plugin *p)

@@ -171,10 +171,19 @@ static enum cdcd_rc prepare_topics(struct cdcd_pipeline *p, struct cdcd_error *e
     return rc == CDCD_ERROR ? CDCD_ERROR : CDCD_OK;
 }
 
+static enum cdcd_rc encode_batch(struct cdcd_pipeline *p, struct cdcd_batch *b,
+                                 struct cdcd_error *err)
+{
+    if (!p->source_ops->records)
+        return cdcd_encoder_encode(p->encoder, b, err);
+    cdcd_encoder_route(p->encoder, b);
+    return CDCD_OK;
+}
+
 static enum cdcd_rc publish_batch(struct cdcd_pipeline *p, struct cdcd_batch *b,
                                   struct cdcd_error *err)
 {
-    if (prepare_topics(p, err) != CDCD_OK || cdcd_encoder_encode(p->encoder, b, err) != CDCD_OK) {
+    if (prepare_topics(p, err) != CDCD_OK || encode_batch(p, b, err) != CDCD_OK) {
         cdcd_publish_batch_done(p, b);
         return CDCD_ERROR;
     }
@@ -190,7 +199,7 @@ static enum cdcd_rc publish_batch(struct cdcd_pipeline *p, struct cdcd_batch *b,
         p->unpublished_ms = cdcd_now_ms();
     p->written_seq = p->seq;
     p->stats.skipped = cdcd_encoder_skipped(p->encoder);
-    p->stats.events += b->nevents;
+    p->stats.events += p->source_ops->records ? b->nrecords : b->nevents;
     p->stats.records += b->nrecords;
     p->stats.bytes += b->bytes;
     if (b->snapshot)

@@ -47,6 +47,10 @@ struct cdcd_topic *cdcd_encoder_topic(struct cdcd_encoder *e, const struct cdcd_
 struct cdcd_topic *cdcd_encoder_topic_named(struct cdcd_encoder *e, const char *db,
                                             const char *schema, const char *table, bool keyed);
 
+/* For records that come with the name of their topic (source_ops.records): gives each its topic and
+ * adds up batch->bytes. */
+void cdcd_encoder_route(struct cdcd_encoder *e, struct cdcd_batch *b);
+
 /* Events left out because event.processing.failure.handling.mode is warn or skip. */
 uint64_t cdcd_encoder_skipped(const struct cdcd_encoder *e);
 

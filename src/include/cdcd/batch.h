@@ -37,7 +37,18 @@ struct cdcd_record {
     const struct cdcd_header *headers;
     uint32_t nheaders;
     int64_t timestamp_ms; /* commit time */
+    /* Of a source of records: the topic's name (topic is NULL until the record is published), and
+     * where the record stood there. partition -1: of no source of records. */
+    struct cdcd_slice topic_name;
+    int32_t partition;
+    int64_t offset;
 };
+
+/* For sinks that want them: the shape of a table's rows, before the first record of it in a
+ * session. Key: the value of the records' header cdcd.schema. Value:
+ * {"topic":"...","key":SCHEMA|null, "row":SCHEMA|null} with the Connect schemas of key and row; row
+ * null: documents (MongoDB). */
+#define CDCD_SCHEMA_TOPIC "__cdcd.schemas"
 
 struct cdcd_batch {
     struct cdcd_batch *next; /* of the queue that holds it */

@@ -18,7 +18,7 @@
 #include "batch.h"
 #include "option.h"
 
-#define CDCD_PLUGIN_ABI 2
+#define CDCD_PLUGIN_ABI 3
 
 #ifdef CDCD_STATIC_PLUGINS
 #define CDCD_PLUGIN_SYMBOL(name) cdcd_plugin_##name
@@ -58,10 +58,17 @@ struct cdcd_source_env {
     bool want_message;     /* false: skipped.operations holds m */
     const char *state_dir; /* for spill files: exists and is writable, or "" */
     int64_t max_event_bytes;
-    int workers;      /* snapshot workers */
-    bool ephemeral;   /* tail: everything made on the server goes with the connection */
-    bool when_needed; /* the source may answer "position lost" with a new snapshot */
-    bool want_ddl;    /* append DDL events (include.schema.changes) */
+    int workers;       /* snapshot workers */
+    bool ephemeral;    /* tail: everything made on the server goes with the connection */
+    bool when_needed;  /* the source may answer "position lost" with a new snapshot */
+    bool want_ddl;     /* append DDL events (include.schema.changes) */
+    bool want_schemas; /* a source of records: put the schemas of rows before the records that need
+                          them, see CDCD_SCHEMA_TOPIC in batch.h */
+    /* cdcd replay, a source of records: read everything from `replay_from` (a position, an offset,
+     * a time; NULL: the beginning) or from the position that resume gets, with no group, up to
+     * `replay_to` (NULL: the end as it is when start is called); then read says END. */
+    bool replay;
+    const char *replay_from, *replay_to;
     /* What the sink holds of the source's notes (notes.h), as of the start of the session. */
     const struct cdcd_notes *notes;
     /* True once the process was asked to end: give up long waits with RETRY. May be NULL. Any
@@ -193,6 +200,19 @@ struct cdcd_source_ops {
     /* TIME is a span that may be negative or longer than a day (MySQL): microseconds under
      * time.precision.mode adaptive, whatever its digits. */
     bool time_micros;
+    /* Gives records instead of events: batch->records with topic NULL and topic_name set. Such a
+     * source has no snapshot: those slots may be NULL. */
+    bool records;
+    /* The source's own system keeps the position (a consumer group): ack() stores it there, and
+     * resume without a position begins from what it holds. With an idempotent sink nothing else is
+     * stored, so that several instances can share the work. */
+    bool keeps_position;
+    /* Optional: the position of a record as one number below 2^63 that grows with it, for systems
+     * whose versions are such numbers. Two positions may have the same number only when they are
+     * of one transaction. Any thread. */
+    uint64_t (*version)(struct cdcd_pos pos);
+    /* Optional, with env.replay: how far it has come, in records. */
+    void (*progress)(struct cdcd_source *s, uint64_t *done, uint64_t *total);
     /* Rows of a snapshot are marked `true`, its last one `last`; no other marks (MongoDB). */
     bool few_marks;
 };
@@ -204,6 +224,12 @@ enum cdcd_delivery { CDCD_EXACTLY_ONCE, CDCD_AT_LEAST_ONCE, CDCD_AT_MOST_ONCE };
 struct cdcd_sink_env {
     const char *pipeline, *topic_prefix;
     void *ctx; /* first argument of the callbacks below; they are called on the publish thread */
+    bool stateless; /* the source keeps the position: batches have no state, nothing is to be stored
+                       or loaded, and other instances may write at the same time */
+    bool replay;    /* cdcd replay: write beside what is live, see rebuild */
+    uint64_t (*version)(struct cdcd_pos pos); /* of the source; NULL: it has none */
+    /* True once the process was asked to end. May be NULL. Any thread. */
+    bool (*stopping)(void *ctx);
     /* The sink needs the batch's bytes no more: takes the batch. */
     void (*batch_done)(void *ctx, struct cdcd_batch *b);
     /* All batches up to and including seq, and their states, are durable in the sink. */
@@ -211,6 +237,15 @@ struct cdcd_sink_env {
 };
 
 struct cdcd_sink;
+
+enum cdcd_rebuild {
+    CDCD_REBUILD_FREEZE,  /* what readers see of the live one stands still from now on */
+    CDCD_REBUILD_VERIFY,  /* compare both; a report line each; ERROR DATA: they differ too much */
+    CDCD_REBUILD_SWAP,    /* readers and writers see the new one, in one step */
+    CDCD_REBUILD_FINISH,  /* undo FREEZE; forget that a replay was under way */
+    CDCD_REBUILD_DROP,    /* remove what SWAP replaced */
+    CDCD_REBUILD_ABANDON, /* remove the new one */
+};
 
 struct cdcd_sink_ops {
     const struct cdcd_option *options;
@@ -239,6 +274,14 @@ struct cdcd_sink_ops {
                          struct cdcd_error *err);
     /* Remembers nothing over restarts (stdout): load always gives an empty state. */
     bool (*forgetful)(const void *config);
+    /* A record that comes again does no harm and brings nothing older back. */
+    bool idempotent;
+    /* Wants the schemas of rows, as records of CDCD_SCHEMA_TOPIC. May be NULL: no. */
+    bool (*wants_schemas)(const void *config);
+    /* Optional: the steps of cdcd replay, in their order, between sessions with env.replay. On the
+     * main thread. */
+    enum cdcd_rc (*rebuild)(struct cdcd_sink *s, enum cdcd_rebuild step, struct cdcd_report *report,
+                            struct cdcd_error *err);
 };
 
 struct cdcd_plugin {
