@@ -7,7 +7,10 @@
  * document is therefore given with the document as it is now (a lookup), never with an older one:
  * an insert or replacement whose document is gone by now is left out (its delete is still to come),
  * and so is a delete whose document is there again (its insert is still to come). So no document
- * goes back. Updates are looked up in any case, unless capture.mode says otherwise.
+ * goes back. Updates are looked up in any case, unless capture.mode says otherwise; of one that is
+ * looked up only because of the overlap nothing is given either when its document is gone. Such a
+ * lookup may itself see more of the log than `until`: changes of the same document up to the time
+ * of the lookup are treated in the same way.
  *
  * A resumed snapshot reads its rows while the stream, which was brought to the view before, is held
  * by stop_at(view). Where that view bears until_open, changes after it may be in the rows, too:
@@ -30,6 +33,7 @@ struct mg_change {
     bool transaction;
     struct cdcd_slice lsid; /* BSON document; only where `transaction` */
     int64_t txn_number;
+    struct cdcd_slice lsid_json; /* set by the stream: lsid as text, in the batch's arena */
     /* Documents: */
     struct cdcd_cell id;              /* BSON */
     struct cdcd_slice after;          /* ptr NULL: not there */
@@ -62,12 +66,18 @@ struct mg_feed_ops {
     /* More is here already: next(.., 0, ..) will not say AGAIN. */
     bool (*ready)(const struct mg_feed *f);
     /* How far everything is read and given: after AGAIN the time (and token, as BSON document) that
-     * the server vouches for, although no captured change came (noops, postBatchResumeToken).
-     * False: nothing newer than the last change given. */
+     * the server vouches for, although no captured change came (noops, postBatchResumeToken). The
+     * time of the last change given: the server was asked after that change and had nothing more,
+     * so what happened at that time, a transaction for instance, is whole.
+     * False: neither is known. */
     bool (*mark)(const struct mg_feed *f, struct mg_time *ts, struct cdcd_slice *token);
     /* Whether such a position can be opened: without opening it (resume()). */
     enum cdcd_rc (*verify)(struct cdcd_source *s, const struct mg_position *from,
                            struct cdcd_error *err);
+    /* Optional, after open. True: it starts right behind the last event that the position has (a
+     * resume token), so its first change is number from.ord + 1 of from.ts, if it is of that time.
+     * False, or NULL: it starts with the first change at from.ts. */
+    bool (*starts_behind)(const struct mg_feed *f);
 };
 extern const struct mg_feed_ops mg_tail_feed;          /* tail.c */
 extern const struct mg_feed_ops mg_change_stream_feed; /* change_stream.c */
