@@ -1,7 +1,8 @@
 /*
  * mg.h: what the files of the MongoDB plugin share.
  *
- *   conn.c         clients, commands, errors -> classes, what the server says of itself
+ *   conn.c         clients, commands, errors -> classes
+ *   server.c       what the server says of itself, and what open() insists on
  *   position.c     the resume position as JSON
  *   filter.c       include and exclude lists; fields.c   the same of fields, within documents
  *   oplog*.c       bytes of oplog entries -> operations; no socket                     oplog.h
@@ -55,8 +56,8 @@ struct mg_config {
     char *target;                                           /* capture.target: "db" or "db.coll" */
     struct cdcd_strlist database_include, database_exclude; /* of "db" */
     struct cdcd_strlist collection_include, collection_exclude; /* of "db.coll" */
-    struct cdcd_strlist field_exclude; /* of "db.coll.path.of.field", no expressions but the
-                                          collection's part; * stands for any database */
+    struct cdcd_strlist field_exclude; /* of "db.coll.path.of.field": no regular expressions; *
+                                          stands for any characters in the first two parts */
     int capture_mode;                  /* enum mg_capture_mode */
     int full_update;                   /* enum mg_full_update */
     int64_t start_op_time;             /* capture.start.op.time: BSON timestamp as a number; -1 */
@@ -67,6 +68,7 @@ struct mg_config {
     int replaced;                      /* collection.replaced.handling.mode, enum mg_replaced */
     int64_t snapshot_chunk_rows;
     int64_t connect_timeout_ms;
+    int64_t window_warn_ms; /* oplog.window.warn.ms: check warns of a smaller window */
 };
 extern const struct cdcd_option mg_options[];
 
@@ -92,6 +94,8 @@ struct mg_server {
     char set[64];       /* replica set's name; "" for mongos and standalone */
     bool mongos, standalone;
     bool writable_primary; /* of the member that answered */
+    bool secondary, arbiter;
+    bool uninitiated; /* started as a member, but rs.initiate() has not been run */
     int max_wire;
 };
 
@@ -121,11 +125,17 @@ int mg_error_code(const bson_error_t *e, const bson_t *reply);
 /* Runs a command that reads; reply is to be destroyed by the caller also on error. */
 enum cdcd_rc mg_command(mongoc_client_t *c, const char *db, const bson_t *cmd, bson_t *reply,
                         struct cdcd_error *err);
-/* The newest majority-committed time: operationTime of a ping with read concern majority. */
+/* The newest majority-committed time: lastWrite.majorityOpTime of the member that answers. mongos
+ * has none: there it is the cluster time, to which a shard may still have to come. A read that
+ * must not be older says afterClusterTime. */
 enum cdcd_rc mg_cluster_time(mongoc_client_t *c, struct mg_time *out, struct cdcd_error *err);
 /* First and newest entry of local.oplog.rs. CONFIG: no oplog (standalone, mongos), no privilege. */
 enum cdcd_rc mg_oplog_window(mongoc_client_t *c, struct mg_time *first, struct mg_time *last,
                              struct cdcd_error *err);
+/* The command that gives cdcd's user what cfg needs; malloc'ed. */
+char *mg_grant_command(mongoc_client_t *c, const struct mg_config *cfg);
+/* Whether anything that the account can see is captured: warns when not. */
+enum cdcd_rc mg_server_sees(mongoc_client_t *c, struct mg_filter *f, struct cdcd_error *err);
 /* Between libbson's documents and ours; no copy. */
 static inline struct cdcd_slice mg_slice(const bson_t *b)
 {
@@ -159,7 +169,7 @@ void mg_position_copy(const struct mg_position *p, struct mg_position *out);
 void mg_position_free(struct mg_position *p);
 void mg_describe(struct cdcd_slice position, struct cdcd_buf *out);
 
-/* ---- filter.c ---- */
+/* ---- filter.c: include and exclude lists; any thread ---- */
 struct mg_filter;
 enum cdcd_rc mg_filter_new(const struct mg_config *cfg, struct mg_filter **out,
                            struct cdcd_error *err);
@@ -180,7 +190,11 @@ const struct mg_fields *mg_filter_fields(struct mg_filter *f, struct cdcd_slice 
  * itself when there is nothing to leave out. false: malformed. */
 bool mg_fields_strip(const struct mg_fields *x, struct cdcd_arena *a, struct cdcd_slice document,
                      struct cdcd_slice *out);
-/* Whether a dotted path (of updatedFields, removedFields) is one of them, or below one. */
+/* The same of an updatedFields document, whose names are dotted paths: those that are left out, or
+ * lie below such a one, go, and the others lose what is left out within their value. */
+bool mg_fields_strip_updated(const struct mg_fields *x, struct cdcd_arena *a,
+                             struct cdcd_slice updated, struct cdcd_slice *out);
+/* Whether a dotted path (of removedFields, truncatedArrays) is one of them, or below one. */
 bool mg_fields_excluded(const struct mg_fields *x, struct cdcd_slice path);
 
 /* ---- the source ---- */
