@@ -13,6 +13,19 @@
 
 #include "mg.h"
 
+/* One operation: of an entry, or of an applyOps in it. */
+struct mg_op {
+    char op; /* 'i', 'u', 'd'; 'c' a command within an applyOps; '?' one that this version does not
+                know (`what` names it), or that is of no collection's documents: to be counted */
+    struct cdcd_slice what;               /* the op as written */
+    struct cdcd_slice ns, db, collection; /* '?': db and collection may be empty */
+    struct cdcd_slice uuid;               /* ui: 16 bytes; ptr NULL: none */
+    struct cdcd_cell id;     /* BSON; kind ABSENT: the entry has none ('c' and '?' only) */
+    struct cdcd_slice o, o2; /* documents; ptr NULL: none ('?': o, too) */
+    uint32_t index; /* in its applyOps, from 0, noops counted: applyOpsIndex of pre-images */
+    bool from_migrate;
+};
+
 enum mg_entry_kind {
     MG_ENTRY_NOOP,   /* n, and whatever changes no document and no collection */
     MG_ENTRY_OPS,    /* i, u, d, or an applyOps that is complete in itself: see mg_ops_begin() */
@@ -38,12 +51,14 @@ struct mg_entry {
     int64_t txn_number;
     bool transaction;  /* its operations are of one transaction of a session: lsid, txnNumber and
                           an applyOps that is no vectored insert (multiOpType 1), no retryable
-                          write; also flat entries with lsid and txnNumber but no stmtId, as
-                          servers that are only compatible with MongoDB write them */
+                          write; also flat entries with lsid and txnNumber but neither stmtId
+                          nor t (the term), as servers that are only compatible with MongoDB
+                          write them */
     bool from_migrate; /* fromMigrate: a chunk moved between shards, no change of a user */
     struct cdcd_slice ops;  /* OPS, PART, COMMIT: the array of an applyOps; ptr NULL: none */
     struct cdcd_slice body; /* the whole entry */
     struct cdcd_slice what; /* name of the command or op, for messages and counts */
+    struct mg_op op;        /* i, u, d: the operation itself; c: ns, uuid, o of the command */
 };
 
 /* The entry's document, borrowed. DATA error (with ts and ns where they can be read) when it is
@@ -53,21 +68,19 @@ enum cdcd_rc mg_entry_parse(struct cdcd_slice document, struct mg_entry *out,
 
 /* ---- operations of an entry ---- */
 
-struct mg_op {
-    char op; /* 'i', 'u', 'd'; 'c' a command within an applyOps */
-    struct cdcd_slice db, collection;
-    struct cdcd_slice uuid;  /* ui: 16 bytes; ptr NULL: none */
-    struct cdcd_cell id;     /* BSON; kind ABSENT: the entry has none (allowed for 'c' only) */
-    struct cdcd_slice o, o2; /* documents; o2 ptr NULL: none */
-    bool from_migrate;
-};
+/* The server allows ten. */
+#define MG_APPLY_OPS_DEPTH 10
 struct mg_ops {
     const struct mg_entry *entry;
-    struct cdcd_bson_iter it;
-    bool single, done;
+    struct cdcd_bson_iter it[MG_APPLY_OPS_DEPTH]; /* of the arrays that are open */
+    uint32_t index[MG_APPLY_OPS_DEPTH];
+    int depth; /* 0: none left */
+    bool single;
 };
+/* The entry must stay; kinds without operations have none. */
 enum cdcd_rc mg_ops_begin(const struct mg_entry *e, struct mg_ops *out, struct cdcd_error *err);
-/* OK: one op. END: no more. ERROR DATA: malformed. Nested applyOps are walked flat. */
+/* OK: one op. END: no more. ERROR DATA: malformed. Nested applyOps are walked flat, noops left
+ * out. */
 enum cdcd_rc mg_ops_next(struct mg_ops *ops, struct mg_op *out, struct cdcd_error *err);
 
 /* ---- commands ---- */
@@ -89,23 +102,32 @@ struct mg_command {
     struct cdcd_slice uuid, target_uuid;    /* ui; dropTarget's; ptr NULL: none */
     struct cdcd_slice o;                    /* the command as a document */
 };
+/* Whether a command of that name (the first field of `o`) is known; its kind. */
+bool mg_command_known(struct cdcd_slice name, enum mg_command_kind *kind);
+/* ns "db.$cmd", o the command, ui the entry's 16 bytes (ptr NULL: none). DATA error: it lacks what
+ * its kind must have. */
 enum cdcd_rc mg_command_parse(struct cdcd_slice ns, struct cdcd_slice o, struct cdcd_slice ui,
                               struct mg_command *out, struct cdcd_error *err);
 
 /* ---- diff.c ---- */
 
-/* What an update's `o` says. All results live in the arena.
- *   $v 2 (diff: d u i b s<field>, arrays a l u<n> s<n>), $v 1 ($set, $unset), and the form of
- *   compatible servers ({updatedFields, removedFields, truncatedArrays}): *update is set.
- *   No $v and no operator: *replacement is the new document.
- * An unknown key anywhere in a diff is a DATA error: leaving it out would lose a change. A binary
- * diff (b, of time-series columns) is a DATA error, too, unless `buckets`, where it is left out. */
+/* What an update's `o` says.
+ *   $v 2 (diff: d u i b s<field>, arrays a l u<n> s<n>), $v 1 or none ($set, $unset), and the form
+ *   of compatible servers ($v 2, diff: {updatedFields, removedFields, truncatedArrays}): *update
+ *   is set, all of it in the arena; *replacement.ptr is NULL.
+ *   Anything else, and all that begins with _id: *replacement is the new document, which is o
+ *   itself, borrowed; *update is NULL.
+ * The description is what a change stream gives for the entry, in the same order; $v 1 does not
+ * say which paths are ambiguous. An unknown key anywhere in a diff is a DATA error: leaving it out
+ * would lose a change. A binary diff (b, of time-series columns) is a DATA error, too, unless
+ * `buckets`, where it is left out. The errors name the path; ts and ns are the caller's to add. */
 enum cdcd_rc mg_update_parse(struct cdcd_slice o, bool buckets, struct cdcd_arena *a,
                              struct cdcd_update **update, struct cdcd_slice *replacement,
                              struct cdcd_error *err);
-/* The document after the update: `before` with o applied, as the server applies it (document order,
- * array growth with nulls). For post images from pre images, and for tests. DATA error when o does
- * not fit the document. */
+/* The document after the update: `before` with o applied, as the server applies it: changed fields
+ * stay in their places, new ones are appended, arrays grow with nulls, an element that is unset is
+ * null; binary diffs of time-series columns, too. In the arena; a replacement is borrowed. DATA
+ * error when o does not fit the document (a change within a field that is no document). */
 enum cdcd_rc mg_update_apply(struct cdcd_slice before, struct cdcd_slice o, struct cdcd_arena *a,
                              struct cdcd_slice *after, struct cdcd_error *err);
 
