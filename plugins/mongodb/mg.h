@@ -132,6 +132,7 @@ enum cdcd_rc mg_cluster_time(mongoc_client_t *c, struct mg_time *out, struct cdc
 /* First and newest entry of local.oplog.rs. CONFIG: no oplog (standalone, mongos), no privilege. */
 enum cdcd_rc mg_oplog_window(mongoc_client_t *c, struct mg_time *first, struct mg_time *last,
                              struct cdcd_error *err);
+struct mg_filter;
 /* The command that gives cdcd's user what cfg needs; malloc'ed. */
 char *mg_grant_command(mongoc_client_t *c, const struct mg_config *cfg);
 /* Whether anything that the account can see is captured: warns when not. */
@@ -170,7 +171,6 @@ void mg_position_free(struct mg_position *p);
 void mg_describe(struct cdcd_slice position, struct cdcd_buf *out);
 
 /* ---- filter.c: include and exclude lists; any thread ---- */
-struct mg_filter;
 enum cdcd_rc mg_filter_new(const struct mg_config *cfg, struct mg_filter **out,
                            struct cdcd_error *err);
 void mg_filter_free(struct mg_filter *f);
