@@ -331,6 +331,14 @@ static const struct cdcd_column source_columns[MY_SRC_COUNT] = {
     [MY_SRC_QUERY] = COLUMN("query", CDCD_T_STRING, true),
 };
 
+/* The commit part counts transactions from the wall clock in microseconds: from 2005 on, and until
+ * 2041, it fits 50 bits. */
+#define VERSION_BASE (UINT64_C(1) << 50)
+static uint64_t source_version(struct cdcd_pos pos)
+{
+    return cdcd_pos_version(pos.commit > VERSION_BASE ? pos.commit - VERSION_BASE : 0, 50, pos);
+}
+
 static const struct cdcd_source_ops source_ops = {
     .connector = "mysql",
     .options = my_options,
@@ -358,6 +366,7 @@ static const struct cdcd_source_ops source_ops = {
     .worker_begin = my_worker_begin,
     .worker_read = my_worker_read,
     .describe = my_describe,
+    .version = source_version,
     .names = source_names,
     .notes = source_notes,
     .time_micros = true,

@@ -276,6 +276,13 @@ static const struct cdcd_column source_columns[PG_SRC_COUNT] = {
     [PG_SRC_ORIGIN_LSN] = COLUMN("origin_lsn", CDCD_T_INT64, true),
 };
 
+/* Records of the WAL begin at multiples of 8 (access/xlogrecord.h, MAXALIGN): 46 bits are 562 TB of
+ * it. */
+static uint64_t source_version(struct cdcd_pos pos)
+{
+    return cdcd_pos_version(pos.commit >> 3, 46, pos);
+}
+
 static const struct cdcd_source_ops source_ops = {
     .connector = "postgresql",
     .options = pg_options,
@@ -303,6 +310,7 @@ static const struct cdcd_source_ops source_ops = {
     .worker_begin = pg_worker_begin,
     .worker_read = pg_worker_read,
     .describe = source_describe,
+    .version = source_version,
 };
 
 CDCD_EXPORT const struct cdcd_plugin CDCD_PLUGIN_SYMBOL(postgres) = {

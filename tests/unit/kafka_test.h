@@ -74,7 +74,11 @@ static inline void bench_init(struct bench *t, const char *bootstrap)
                                       .transaction_ms = 500,
                                       .transaction_bytes = 128 << 20};
     t->config.properties.items = t->properties;
-    t->env = (struct cdcd_sink_env){t->pipeline, t->prefix, t, bench_batch_done, bench_durable};
+    t->env = (struct cdcd_sink_env){.pipeline = t->pipeline,
+                                    .topic_prefix = t->prefix,
+                                    .ctx = t,
+                                    .batch_done = bench_batch_done,
+                                    .durable = bench_durable};
     t->ntopics = 1;
     t->value_bytes = 100;
     for (size_t i = 0; i < MAX_TOPICS; i++) {

@@ -67,7 +67,11 @@ static char json_names[4][32];
 
 static void bench_open(struct bench *t)
 {
-    t->env = (struct cdcd_sink_env){"p", "a", t, batch_done, durable};
+    t->env = (struct cdcd_sink_env){.pipeline = "p",
+                                    .topic_prefix = "a",
+                                    .ctx = t,
+                                    .batch_done = batch_done,
+                                    .durable = durable};
     for (size_t i = 0; i < 4; i++)
         bench_topic(&t->topics[i], topic_names[i], json_names[i], sizeof json_names[i]);
     assert_int_equal(OPS->open(&t->sink, &t->config, &t->env, &t->err), CDCD_OK);

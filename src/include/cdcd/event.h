@@ -155,6 +155,16 @@ struct cdcd_pos {
     bool stream;      /* false for snapshot rows, which sort before the stream at equal commit */
 };
 
+/* For source_ops.version: a number of 63 bits, of which `bits` are the commit part (made small by
+ * the source), one tells snapshot and stream apart, and the others are the ordinal, or as much of
+ * it as they hold. */
+static inline uint64_t cdcd_pos_version(uint64_t commit, unsigned bits, struct cdcd_pos pos)
+{
+    uint64_t most = ((uint64_t)1 << (62 - bits)) - 1, top = ((uint64_t)1 << bits) - 1;
+    return (commit < top ? commit : top) << (63 - bits) | (uint64_t)pos.stream << (62 - bits) |
+           (pos.ordinal < most ? pos.ordinal : most);
+}
+
 struct cdcd_event {
     struct cdcd_event *next;
     uint8_t op;                     /* enum cdcd_op */
