@@ -3,16 +3,25 @@
  *
  * The position is fixed first: the newest majority-committed time. Then documents are read
  *   - at that very time (readConcern snapshot, atClusterTime; MongoDB 5.0), where the server does
- * it. It keeps old versions for minSnapshotHistoryWindowInSeconds (300 by default): when the time
- * is too old (239 SnapshotTooOld, 246 SnapshotUnavailable), the worker's error is RETRY, and the
- *     coordinator goes on under a new view, to which the stream is brought first;
- *   - else as they are when they are read (majority). The position then bears until_open, and the
- *     stream takes care that no document goes back: see "Overlap" in stream.h.
+ *     it. It keeps old versions for minSnapshotHistoryWindowInSeconds (300 by default): when the
+ *     time is too old (239 SnapshotTooOld, 246 SnapshotUnavailable), the worker's error is RETRY,
+ *     and the coordinator goes on under a new view, to which the stream is brought first;
+ *   - else as they are when they are read (majority, not before the view). The position then bears
+ *     until_open, and the stream takes care that no document goes back: see "Overlap" in stream.h.
+ *     So are capped collections, which cannot be read at a time, and all of them after a break when
+ *     the stream looks documents up (snapshot.c).
  * Whether the server really does the first is found out, not believed: a read at a time long past
  * must be refused.
  *
  * Ranges are of the _id index, by min, max and hint, which follow the order of all BSON types; a
- * cursor is an _id as canonical Extended JSON of {"_id": value}, so that it is exact for any type.
+ * cursor is an _id as the hexadecimal digits of its BSON bytes: exact for any type, which Extended
+ * JSON is not (snapshot_int.h).
+ *
+ * At the end of each range the collection must still be the same (its UUID): one that was dropped,
+ * renamed or replaced meanwhile is a RETRY error, too, and the snapshot goes on with what is there.
+ *
+ * Views have no documents of their own and are left out; time series are left out with a warning,
+ * their system.buckets.* are collections like others where an include list names them.
  */
 #ifndef CDCD_PLUGIN_MONGODB_SNAPSHOT_H
 #define CDCD_PLUGIN_MONGODB_SNAPSHOT_H
