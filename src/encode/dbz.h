@@ -3,6 +3,7 @@
  *
  *   debezium.c          the encoder, rows -> records
  *   debezium_other.c    records that belong to no table
+ *   debezium_document.c documents -> records
  *   debezium_options.c  the option table
  *   debezium_table.c    what is computed once for a schema: templates, key, headers
  *   debezium_schema.c   the schema text of schemas.enable
@@ -196,6 +197,7 @@ struct dbz_table {
     struct cdcd_arena arena;
     uint64_t owner; /* id of the encoder that made it */
     struct cdcd_topic *topic;
+    bool document; /* a collection: no columns and keys, the _id is the key */
     uint32_t ncolumns, nkeys;
     struct dbz_column *columns;
     uint32_t *keys; /* columns of the key, in its order */
@@ -287,10 +289,21 @@ struct dbz_job {
 void dbz_put_source(struct dbz_job *j);
 /* `extra` is 1 for the second record of an event that the source counted as two. */
 void dbz_put_transaction(struct dbz_job *j, uint64_t extra);
-/* `sub` tells the records of one event apart; `first`: a header before the others, or NULL. */
+/* `sub` tells the records of one event apart; `first`: `extra` headers before the others. */
 struct cdcd_record *dbz_add_record(struct dbz_job *j, struct cdcd_topic *topic,
                                    struct cdcd_slice key, struct cdcd_slice value, unsigned sub,
-                                   const struct cdcd_header *first);
+                                   const struct cdcd_header *first, uint32_t extra);
+
+/* The key without its schema, for headers and messages. */
+struct cdcd_slice dbz_bare_key(const struct dbz_table *t, struct cdcd_slice key);
+
+/* ---- debezium_document.c ---- */
+/* An event of a collection (t->document). */
+bool dbz_encode_document(struct dbz_job *j);
+/* Its key, for a message, as it stands in the record; ptr NULL: it has no form. */
+struct cdcd_slice dbz_document_key(struct dbz_job *j);
+/* What the contract of events (event.h) demands of one. FATAL error: it is broken. */
+enum cdcd_rc dbz_check_document(const struct cdcd_event *ev, struct cdcd_error *err);
 
 /* ---- debezium_other.c ---- */
 struct cdcd_topic *dbz_own_topic(struct cdcd_encoder *e, const char *first, const char *second,

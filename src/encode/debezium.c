@@ -259,8 +259,7 @@ static bool key_present(const struct dbz_table *t, const struct cdcd_cell *row)
     return t->nkeys > 0;
 }
 
-/* The key without its schema, for the headers of a key change. */
-static struct cdcd_slice bare_key(const struct dbz_table *t, struct cdcd_slice key)
+struct cdcd_slice dbz_bare_key(const struct dbz_table *t, struct cdcd_slice key)
 {
     size_t skip = t->key_prefix.len - 1, end = t->key_suffix.len - 1;
     return (struct cdcd_slice){key.ptr + skip, key.len - skip - end};
@@ -290,14 +289,13 @@ static struct cdcd_slice pos_text(struct cdcd_arena *a, const struct cdcd_pos *p
 
 struct cdcd_record *dbz_add_record(struct dbz_job *j, struct cdcd_topic *topic,
                                    struct cdcd_slice key, struct cdcd_slice value, unsigned sub,
-                                   const struct cdcd_header *first)
+                                   const struct cdcd_header *first, uint32_t extra)
 {
     const struct dbz_table *t = j->t;
     struct cdcd_arena *a = &j->b->arena;
-    uint32_t extra = first ? 1 : 0;
     struct cdcd_header *h = cdcd_arena_alloc(a, (t->nheaders + extra) * sizeof(*h));
-    if (first)
-        h[0] = *first;
+    if (extra)
+        memcpy(h, first, extra * sizeof(*h));
     memcpy(h + extra, t->headers, t->nheaders * sizeof(*h));
     h[extra + t->pos_header].value = pos_text(a, &j->ev->pos, sub);
 
@@ -319,7 +317,7 @@ static bool encode_plain(struct dbz_job *j, const struct images *im)
     struct cdcd_slice key, value;
     if (!put_key(j, im->after, im->before, &key) || !put_envelope(j, im, &value))
         return false;
-    dbz_add_record(j, j->t->topic, key, value, 0, NULL);
+    dbz_add_record(j, j->t->topic, key, value, 0, NULL, 0);
     return true;
 }
 
@@ -329,9 +327,9 @@ static bool encode_delete(struct dbz_job *j)
     struct cdcd_slice key, value;
     if (!put_key(j, im.before, NULL, &key) || !put_envelope(j, &im, &value))
         return false;
-    dbz_add_record(j, j->t->topic, key, value, 0, NULL);
+    dbz_add_record(j, j->t->topic, key, value, 0, NULL, 0);
     if (j->e->d.cfg->tombstones_on_delete)
-        dbz_add_record(j, j->t->topic, key, none, 1, NULL);
+        dbz_add_record(j, j->t->topic, key, none, 1, NULL, 0);
     return true;
 }
 
@@ -346,18 +344,18 @@ static bool encode_key_change(struct dbz_job *j, struct cdcd_slice old_key,
                           .op = 'c',
                           .extra = cdcd_event_key_changed(ev) ? 1 : 0};
     struct cdcd_header to = {.name = cdcd_slice_str("__debezium.newkey"),
-                             .value = bare_key(j->t, new_key),
+                             .value = dbz_bare_key(j->t, new_key),
                              .json = true};
     struct cdcd_header from = {.name = cdcd_slice_str("__debezium.oldkey"),
-                               .value = bare_key(j->t, old_key),
+                               .value = dbz_bare_key(j->t, old_key),
                                .json = true};
     struct cdcd_slice delete_value, create_value;
     if (!put_envelope(j, &gone, &delete_value) || !put_envelope(j, &made, &create_value))
         return false;
-    dbz_add_record(j, j->t->topic, old_key, delete_value, 0, &to);
+    dbz_add_record(j, j->t->topic, old_key, delete_value, 0, &to, 1);
     if (j->e->d.cfg->tombstones_on_delete)
-        dbz_add_record(j, j->t->topic, old_key, none, 1, &to);
-    dbz_add_record(j, j->t->topic, new_key, create_value, 2, &from);
+        dbz_add_record(j, j->t->topic, old_key, none, 1, &to, 1);
+    dbz_add_record(j, j->t->topic, new_key, create_value, 2, &from, 1);
     return true;
 }
 
@@ -399,7 +397,7 @@ static bool encode_update(struct dbz_job *j)
         im.before = NULL;
     if (!put_envelope(j, &im, &value))
         return false;
-    dbz_add_record(j, j->t->topic, key, value, 0, NULL);
+    dbz_add_record(j, j->t->topic, key, value, 0, NULL, 0);
     return true;
 }
 
@@ -431,7 +429,7 @@ static bool encode_truncate(struct dbz_job *j)
     }
     if (!put_envelope(j, &im, &value))
         return false;
-    dbz_add_record(j, topic, key, value, 0, NULL);
+    dbz_add_record(j, topic, key, value, 0, NULL, 0);
     return true;
 }
 
@@ -469,26 +467,33 @@ static bool encode_data(struct dbz_job *j)
     }
 }
 
+/* The key as it stands in the record, for a message. */
+static struct cdcd_slice failed_key(struct dbz_job *j)
+{
+    const struct cdcd_event *ev = j->ev;
+    const struct cdcd_cell *row = ev->after ? ev->after : ev->before;
+    struct cdcd_slice key = none;
+    if (j->t->document)
+        return dbz_document_key(j);
+    if (row && put_key(j, row, ev->before, &key) && key.ptr)
+        return dbz_bare_key(j->t, key);
+    return none;
+}
+
 /* What the error is about: table, column, key, position. */
 static enum cdcd_rc describe_failure(struct dbz_job *j, struct cdcd_error *err)
 {
     const struct cdcd_event *ev = j->ev;
     struct dbz *d = &j->e->d;
     char reason[sizeof(d->reason)], where[64] = "";
-    struct cdcd_slice key = none;
     snprintf(reason, sizeof(reason), "%s", d->reason);
     const char *column = d->bad ? d->bad->col->name : "";
-    if (ev->schema && j->t && j->t->ncolumns) {
-        struct cdcd_slice k;
-        const struct cdcd_cell *row = ev->after ? ev->after : ev->before;
-        if (row && put_key(j, row, ev->before, &k) && k.ptr)
-            key = bare_key(j->t, k);
-    }
     snprintf(where, sizeof(where), "%016llX-%c-%016llX", (unsigned long long)ev->pos.commit,
              ev->pos.stream ? '1' : '0', (unsigned long long)ev->pos.ordinal);
-    if (!ev->schema || !j->t->ncolumns)
+    if (!ev->schema || (!j->t->ncolumns && !j->t->document))
         return cdcd_error_set(err, CDCD_ERR_DATA, "logical message at position %s: %s", where,
                               reason);
+    struct cdcd_slice key = failed_key(j);
     return cdcd_error_set(err, CDCD_ERR_DATA, "%s.%s%s%s (key %.*s, position %s): %s",
                           ev->schema->schema[0] ? ev->schema->schema : ev->schema->db,
                           ev->schema->table, *column ? ", column " : "", column,
@@ -510,6 +515,8 @@ static enum cdcd_rc job_table(struct dbz_job *j, struct cdcd_error *err)
             return cdcd_error_set(err, CDCD_ERR_FATAL,
                                   "the source gave a row without a schema; this is a bug in the "
                                   "source plugin, please report it");
+        if (ev->schema->document && dbz_check_document(ev, err) != CDCD_OK)
+            return CDCD_ERROR;
         return dbz_table_get(j->e, ev->schema, &j->t, err);
     case CDCD_OP_MESSAGE:
         if (!ev->after)
@@ -541,7 +548,7 @@ static enum cdcd_rc encode_event(struct dbz_job *j, struct cdcd_error *err)
     case CDCD_OP_TX_END: ok = dbz_encode_transaction(j); break;
     case CDCD_OP_HEARTBEAT: ok = dbz_encode_heartbeat(j); break;
     case CDCD_OP_DDL: ok = dbz_encode_ddl(j); break;
-    default: ok = encode_data(j); break;
+    default: ok = j->t->document ? dbz_encode_document(j) : encode_data(j); break;
     }
     return ok ? CDCD_OK : describe_failure(j, err);
 }

@@ -66,7 +66,7 @@ bool dbz_encode_message(struct dbz_job *j)
     }
     cdcd_writer_lit(&j->w, "}}");
     dbz_add(&j->w, j->t->value_suffix);
-    dbz_add_record(j, e->message_topic, key, cdcd_writer_end(&j->w), 0, NULL);
+    dbz_add_record(j, e->message_topic, key, cdcd_writer_end(&j->w), 0, NULL, 0);
     return true;
 }
 
@@ -109,7 +109,7 @@ bool dbz_encode_transaction(struct dbz_job *j)
     cdcd_writer_lit(&j->w, ",\"ts_ms\":");
     cdcd_json_int(&j->w, ev->ts_us / 1000);
     dbz_adds(&j->w, schemas ? "}}" : "}");
-    dbz_add_record(j, e->transaction_topic, key, cdcd_writer_end(&j->w), 0, NULL);
+    dbz_add_record(j, e->transaction_topic, key, cdcd_writer_end(&j->w), 0, NULL, 0);
     return true;
 }
 
@@ -127,7 +127,7 @@ bool dbz_encode_heartbeat(struct dbz_job *j)
     dbz_add(&j->w, e->now_ms);
     dbz_adds(&j->w, schemas ? "}}" : "}");
     struct cdcd_record *r = dbz_add_record(j, e->heartbeat_topic, key, cdcd_writer_end(&j->w), 0,
-                                           NULL);
+                                           NULL, 0);
     r->timestamp_ms = cdcd_wallclock_us() / 1000;
     return true;
 }
@@ -275,6 +275,6 @@ bool dbz_encode_ddl(struct dbz_job *j)
     }
     cdcd_writer_lit(&j->w, "]}");
     dbz_add(&j->w, j->t->value_suffix);
-    dbz_add_record(j, e->ddl_topic, key, cdcd_writer_end(&j->w), 0, NULL);
+    dbz_add_record(j, e->ddl_topic, key, cdcd_writer_end(&j->w), 0, NULL, 0);
     return true;
 }

@@ -207,7 +207,10 @@ static void put_name(const struct cdcd_encoder *e, struct cdcd_writer *w, const 
 
 void dbz_schema_key(struct cdcd_encoder *e, struct cdcd_writer *w, const struct dbz_table *t)
 {
-    cdcd_writer_lit(w, "{\"type\":\"struct\",\"fields\":[");
+    static const struct field id[] = {{"string", false, "id"}};
+    dbz_adds(w, struct_open);
+    if (t->document)
+        PUT_FIELDS(w, id);
     for (uint32_t i = 0; i < t->nkeys; i++) {
         const struct dbz_column *c = &t->columns[t->keys[i]];
         if (i)
@@ -320,8 +323,76 @@ static void put_transaction(struct cdcd_writer *w)
     close_struct(w, true, "event.block", 11, "", "transaction");
 }
 
+/* ---- documents ---- */
+
+static void put_strings(struct cdcd_writer *w, const char *field)
+{
+    cdcd_writer_lit(w, "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"optional\":false},"
+                       "\"optional\":true,\"field\":\"");
+    dbz_adds(w, field);
+    cdcd_writer_lit(w, "\"}");
+}
+
+/* JSON text in a string. */
+static void put_json_text(struct cdcd_writer *w, const char *field)
+{
+    cdcd_writer_lit(w, "{\"type\":\"string\",\"optional\":true,\"name\":\"io.debezium.data.Json\","
+                       "\"version\":1,\"field\":\"");
+    dbz_adds(w, field);
+    cdcd_writer_lit(w, "\"}");
+}
+
+static const struct field truncated_fields[] = {
+    {"string", false, "field"},
+    {"int32", false, "size"},
+};
+static const struct field document_end[] = {
+    {"string", true, "op"},
+    {"int64", true, "ts_ms"},
+};
+
+static void put_update_description(struct cdcd_writer *w)
+{
+    static const char name[] = "io.debezium.connector.mongodb.changestream.";
+    dbz_adds(w, struct_open);
+    put_strings(w, "removedFields");
+    cdcd_writer_char(w, ',');
+    put_json_text(w, "updatedFields");
+    cdcd_writer_lit(w, ",{\"type\":\"array\",\"items\":");
+    dbz_adds(w, struct_open);
+    PUT_FIELDS(w, truncated_fields);
+    close_struct(w, false, name, strlen(name), "truncatedarray", NULL);
+    cdcd_writer_lit(w, ",\"optional\":true,\"field\":\"truncatedArrays\"}");
+    close_struct(w, true, name, strlen(name), "updatedescription", "updateDescription");
+}
+
+/* Other than a table's, this envelope has no version. */
+static void document_envelope(struct cdcd_encoder *e, struct cdcd_writer *w,
+                              const struct dbz_table *t)
+{
+    dbz_adds(w, struct_open);
+    put_json_text(w, "before");
+    cdcd_writer_char(w, ',');
+    put_json_text(w, "after");
+    cdcd_writer_char(w, ',');
+    put_update_description(w);
+    cdcd_writer_char(w, ',');
+    put_source(e, w);
+    cdcd_writer_char(w, ',');
+    PUT_FIELDS(w, document_end);
+    cdcd_writer_char(w, ',');
+    put_transaction(w);
+    cdcd_writer_lit(w, "],\"optional\":false,");
+    put_name(e, w, t, ".Envelope");
+    cdcd_writer_char(w, '}');
+}
+
 void dbz_schema_envelope(struct cdcd_encoder *e, struct cdcd_writer *w, const struct dbz_table *t)
 {
+    if (t->document) {
+        document_envelope(e, w, t);
+        return;
+    }
     dbz_adds(w, struct_open);
     put_row(e, w, t, "before");
     cdcd_writer_char(w, ',');
@@ -396,23 +467,17 @@ static const struct field ddl_column[] = {
 };
 static const struct field ddl_comment[] = {{"string", true, "comment"}};
 
-static void put_strings(struct cdcd_writer *w, const char *field)
-{
-    cdcd_writer_lit(w, ",{\"type\":\"array\",\"items\":{\"type\":\"string\",\"optional\":false},"
-                       "\"optional\":true,\"field\":\"");
-    dbz_adds(w, field);
-    cdcd_writer_lit(w, "\"}");
-}
-
 static void put_ddl_table(struct cdcd_writer *w)
 {
     static const char name[] = "io.debezium.connector.schema.";
     dbz_adds(w, struct_open);
     PUT_FIELDS(w, ddl_charset);
+    cdcd_writer_char(w, ',');
     put_strings(w, "primaryKeyColumnNames");
     cdcd_writer_lit(w, ",{\"type\":\"array\",\"items\":");
     dbz_adds(w, struct_open);
     PUT_FIELDS(w, ddl_column);
+    cdcd_writer_char(w, ',');
     put_strings(w, "enumValues");
     close_struct(w, false, name, strlen(name), "Column", NULL);
     cdcd_writer_lit(w, ",\"optional\":false,\"field\":\"columns\"},");

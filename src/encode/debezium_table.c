@@ -338,17 +338,39 @@ static void warn_wrapping(struct cdcd_encoder *e, const struct dbz_table *t,
     cdcd_buf_free(&names);
 }
 
-static enum cdcd_rc table_build(struct cdcd_encoder *e, struct cdcd_schema *s,
-                                struct dbz_table **out, struct cdcd_error *err)
+static enum cdcd_rc columns_init(struct cdcd_encoder *e, struct dbz_table *t,
+                                 const struct cdcd_schema *s, struct cdcd_error *err)
 {
-    struct dbz_table *t = table_new(e);
     t->ncolumns = s->ncolumns;
     t->columns = cdcd_arena_alloc(&t->arena, (s->ncolumns + 1) * sizeof(struct dbz_column));
     for (uint32_t i = 0; i < s->ncolumns; i++) {
         column_init(e, t, &t->columns[i], &s->columns[i]);
         t->columns[i].name = field_name(&t->arena, s->columns[i].name, i == 0);
     }
-    if (keys_init(e, t, s, err) != CDCD_OK) {
+    return keys_init(e, t, s, err);
+}
+
+/* A collection has no columns; its key is the _id. */
+static enum cdcd_rc document_init(struct cdcd_encoder *e, struct dbz_table *t,
+                                  const struct cdcd_schema *s, struct cdcd_error *err)
+{
+    char *label = table_label(s);
+    const struct dbz_key_rule *r = rule_of(e, label);
+    t->document = true;
+    if (r)
+        cdcd_error_set(err, CDCD_ERR_CONFIG,
+                       "message.key.columns: %s is a collection of documents, and the key of a "
+                       "document is always its _id; take out what matches it",
+                       label);
+    free(label);
+    return r ? CDCD_ERROR : CDCD_OK;
+}
+
+static enum cdcd_rc table_build(struct cdcd_encoder *e, struct cdcd_schema *s,
+                                struct dbz_table **out, struct cdcd_error *err)
+{
+    struct dbz_table *t = table_new(e);
+    if ((s->document ? document_init : columns_init)(e, t, s, err) != CDCD_OK) {
         dbz_table_free(t);
         return CDCD_ERROR;
     }
