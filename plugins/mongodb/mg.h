@@ -133,6 +133,12 @@ enum cdcd_rc mg_cluster_time(mongoc_client_t *c, struct mg_time *out, struct cdc
 enum cdcd_rc mg_oplog_window(mongoc_client_t *c, struct mg_time *first, struct mg_time *last,
                              struct cdcd_error *err);
 struct mg_filter;
+/* The whole reply of hello, to be destroyed also on error. */
+enum cdcd_rc mg_hello(mongoc_client_t *c, bson_t *reply, struct cdcd_error *err);
+/* Does what capturing begins with, to find out whether the account may: reads the oplog's ends, or
+ * opens a change stream and closes it. *refused: it may not; mg_grant_command() is the mend. */
+enum cdcd_rc mg_try_capture(mongoc_client_t *c, const struct mg_config *cfg, bool *refused,
+                            struct cdcd_error *err);
 /* The command that gives cdcd's user what cfg needs; malloc'ed. */
 char *mg_grant_command(mongoc_client_t *c, const struct mg_config *cfg);
 /* Whether anything that the account can see is captured: warns when not. */
@@ -211,13 +217,31 @@ struct cdcd_source {
     struct mg_snapshot *snapshot;
 };
 
+/* Of cfg: images of before, whole documents after an update from the server's post images. */
+static inline bool mg_wants_before(const struct mg_config *cfg)
+{
+    return cfg->capture_mode == MG_MODE_PRE_IMAGE ||
+           cfg->capture_mode == MG_MODE_UPDATE_FULL_PRE_IMAGE;
+}
+static inline bool mg_wants_full(const struct mg_config *cfg)
+{
+    return cfg->capture_mode == MG_MODE_UPDATE_FULL ||
+           cfg->capture_mode == MG_MODE_UPDATE_FULL_PRE_IMAGE;
+}
+static inline bool mg_wants_post_image(const struct mg_config *cfg)
+{
+    return mg_wants_full(cfg) && cfg->full_update == MG_FULL_POST_IMAGE;
+}
+
 /* ---- check.c ---- */
 enum cdcd_rc mg_check(const void *config, const struct cdcd_source_env *env,
                       struct cdcd_report *report, struct cdcd_error *err);
 enum cdcd_rc mg_drop(const void *config, const struct cdcd_source_env *env, bool dry,
                      struct cdcd_report *report, struct cdcd_error *err);
-/* What must be right before anything is captured: a replica set (or mongos with change streams),
- * version, privileges. CONFIG error with the mend. Called by open. */
+/* server.c: what must be right before anything is captured: a replica set (or mongos with change
+ * streams), version, privileges. CONFIG error with the mend. Called by open. */
+enum cdcd_rc mg_check_topology(const struct mg_config *cfg, const struct mg_server *server,
+                               struct cdcd_error *err);
 enum cdcd_rc mg_check_server(mongoc_client_t *c, const struct mg_config *cfg,
                              const struct mg_server *server, struct cdcd_error *err);
 

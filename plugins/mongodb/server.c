@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define COMMAND_NOT_FOUND 59
+#define UNAUTHORIZED      13
+
 /* ---- looking into replies ---- */
 
 static bool reply_find(const bson_t *reply, const char *path, bson_iter_t *out)
@@ -43,7 +46,7 @@ static bool reply_time(const bson_t *reply, const char *path, struct mg_time *ou
 /* ---- hello, buildInfo ---- */
 
 /* Before 4.4.2 the command has another name. */
-static enum cdcd_rc hello(mongoc_client_t *c, bson_t *reply, struct cdcd_error *err)
+enum cdcd_rc mg_hello(mongoc_client_t *c, bson_t *reply, struct cdcd_error *err)
 {
     bson_t cmd = BSON_INITIALIZER;
     bson_iter_t it;
@@ -51,7 +54,7 @@ static enum cdcd_rc hello(mongoc_client_t *c, bson_t *reply, struct cdcd_error *
     enum cdcd_rc rc = mg_command(c, "admin", &cmd, reply, err);
     bson_destroy(&cmd);
     if (rc == CDCD_OK || !bson_iter_init_find(&it, reply, "code") ||
-        bson_iter_as_int64(&it) != 59 /* CommandNotFound */)
+        bson_iter_as_int64(&it) != COMMAND_NOT_FOUND)
         return rc;
     bson_destroy(reply);
     bson_init(&cmd);
@@ -88,7 +91,7 @@ enum cdcd_rc mg_server_info(mongoc_client_t *c, struct mg_server *out, struct cd
 {
     bson_t reply, cmd = BSON_INITIALIZER;
     memset(out, 0, sizeof *out);
-    enum cdcd_rc rc = hello(c, &reply, err);
+    enum cdcd_rc rc = mg_hello(c, &reply, err);
     if (rc == CDCD_OK)
         read_hello(&reply, out);
     bson_destroy(&reply);
@@ -111,7 +114,7 @@ enum cdcd_rc mg_cluster_time(mongoc_client_t *c, struct mg_time *out, struct cdc
 {
     bson_t reply;
     *out = (struct mg_time){0};
-    enum cdcd_rc rc = hello(c, &reply, err);
+    enum cdcd_rc rc = mg_hello(c, &reply, err);
     if (rc == CDCD_OK && !reply_time(&reply, "lastWrite.majorityOpTime.ts", out) &&
         !reply_time(&reply, "operationTime", out) &&
         !reply_time(&reply, "$clusterTime.clusterTime", out))
@@ -123,7 +126,7 @@ enum cdcd_rc mg_cluster_time(mongoc_client_t *c, struct mg_time *out, struct cdc
 
 /* The ts of one entry from an end of the oplog: order 1 the first, -1 the newest. */
 static enum cdcd_rc oplog_end(mongoc_collection_t *oplog, const mongoc_read_prefs_t *prefs,
-                              int order, struct mg_time *out, struct cdcd_error *err)
+                              int order, struct mg_time *out, bool *refused, struct cdcd_error *err)
 {
     bson_t filter = BSON_INITIALIZER, opts = BSON_INITIALIZER, child;
     const bson_t *doc, *reply = NULL;
@@ -145,6 +148,7 @@ static enum cdcd_rc oplog_end(mongoc_collection_t *oplog, const mongoc_read_pref
         reply_time(doc, "ts", out);
     else if (mongoc_cursor_error_document(cursor, &e, &reply))
         ok = mg_error(err, &e, reply, "reading local.oplog.rs");
+    *refused = ok != CDCD_OK && mg_error_code(&e, reply) == UNAUTHORIZED;
     mongoc_cursor_destroy(cursor);
     mongoc_read_concern_destroy(rc);
     bson_destroy(&filter);
@@ -156,15 +160,15 @@ static enum cdcd_rc oplog_end(mongoc_collection_t *oplog, const mongoc_read_pref
     "start it with --replSet NAME (replication.replSetName), and run rs.initiate(); a set " \
     "of one member is enough"
 
-enum cdcd_rc mg_oplog_window(mongoc_client_t *c, struct mg_time *first, struct mg_time *last,
-                             struct cdcd_error *err)
+static enum cdcd_rc oplog_window(mongoc_client_t *c, struct mg_time *first, struct mg_time *last,
+                                 bool *refused, struct cdcd_error *err)
 {
     mongoc_collection_t *oplog = mongoc_client_get_collection(c, "local", "oplog.rs");
     const mongoc_read_prefs_t *prefs = mongoc_client_get_read_prefs(c);
     *first = *last = (struct mg_time){0};
-    enum cdcd_rc rc = oplog_end(oplog, prefs, 1, first, err);
+    enum cdcd_rc rc = oplog_end(oplog, prefs, 1, first, refused, err);
     if (rc == CDCD_OK)
-        rc = oplog_end(oplog, prefs, -1, last, err);
+        rc = oplog_end(oplog, prefs, -1, last, refused, err);
     mongoc_collection_destroy(oplog);
     if (rc == CDCD_OK && (!first->t || !last->t))
         rc = cdcd_error_set(err, CDCD_ERR_CONFIG,
@@ -172,6 +176,13 @@ enum cdcd_rc mg_oplog_window(mongoc_client_t *c, struct mg_time *first, struct m
                             "replica set (mongos has none either, use capture: change_stream "
                             "there); " NO_OPLOG);
     return rc;
+}
+
+enum cdcd_rc mg_oplog_window(mongoc_client_t *c, struct mg_time *first, struct mg_time *last,
+                             struct cdcd_error *err)
+{
+    bool refused;
+    return oplog_window(c, first, last, &refused, err);
 }
 
 /* ---- privileges ---- */
@@ -210,16 +221,6 @@ char *mg_grant_command(mongoc_client_t *c, const struct mg_config *cfg)
     return text;
 }
 
-static enum cdcd_rc grant_error(mongoc_client_t *c, const struct mg_config *cfg,
-                                struct cdcd_error *err)
-{
-    char *command = mg_grant_command(c, cfg), *said = cdcd_xstrdup(err->text);
-    cdcd_error_set(err, CDCD_ERR_CONFIG, "%s; run %s", said, command);
-    free(said);
-    free(command);
-    return CDCD_ERROR;
-}
-
 static mongoc_change_stream_t *watch(mongoc_client_t *c, const struct mg_config *cfg,
                                      const bson_t *pipeline, const bson_t *opts)
 {
@@ -242,7 +243,7 @@ static mongoc_change_stream_t *watch(mongoc_client_t *c, const struct mg_config 
 }
 
 /* Opens one from now on, and closes it. */
-static enum cdcd_rc try_watch(mongoc_client_t *c, const struct mg_config *cfg,
+static enum cdcd_rc try_watch(mongoc_client_t *c, const struct mg_config *cfg, bool *refused,
                               struct cdcd_error *err)
 {
     bson_t pipeline = BSON_INITIALIZER, opts = BSON_INITIALIZER;
@@ -250,29 +251,30 @@ static enum cdcd_rc try_watch(mongoc_client_t *c, const struct mg_config *cfg,
     bson_error_t e = {0};
     enum cdcd_rc rc = CDCD_OK;
     mongoc_change_stream_t *s = watch(c, cfg, &pipeline, &opts);
-    if (mongoc_change_stream_error_document(s, &e, &reply))
+    if (mongoc_change_stream_error_document(s, &e, &reply)) {
         rc = mg_error(err, &e, reply, "opening a change stream");
-    bool refused = rc != CDCD_OK && mg_error_code(&e, reply) == 13;
+        *refused = mg_error_code(&e, reply) == UNAUTHORIZED;
+    }
     mongoc_change_stream_destroy(s);
     bson_destroy(&pipeline);
     bson_destroy(&opts);
-    return refused ? grant_error(c, cfg, err) : rc;
+    return rc;
 }
 
-static enum cdcd_rc try_oplog(mongoc_client_t *c, const struct mg_config *cfg,
-                              struct cdcd_error *err)
+enum cdcd_rc mg_try_capture(mongoc_client_t *c, const struct mg_config *cfg, bool *refused,
+                            struct cdcd_error *err)
 {
     struct mg_time first, last;
-    enum cdcd_rc rc = mg_oplog_window(c, &first, &last, err);
-    if (rc != CDCD_OK && err && strstr(err->text, "[13 "))
-        return grant_error(c, cfg, err);
-    return rc;
+    *refused = false;
+    if (cfg->capture != MG_OPLOG)
+        return try_watch(c, cfg, refused, err);
+    return oplog_window(c, &first, &last, refused, err);
 }
 
 /* ---- what must be right ---- */
 
-static enum cdcd_rc check_topology(const struct mg_config *cfg, const struct mg_server *s,
-                                   struct cdcd_error *err)
+enum cdcd_rc mg_check_topology(const struct mg_config *cfg, const struct mg_server *s,
+                               struct cdcd_error *err)
 {
     if (s->version_number && s->version_number < 40200)
         return cdcd_error_set(err, CDCD_ERR_CONFIG, "MongoDB %s is too old: 4.2 or later is needed",
@@ -302,10 +304,17 @@ static enum cdcd_rc check_topology(const struct mg_config *cfg, const struct mg_
 enum cdcd_rc mg_check_server(mongoc_client_t *c, const struct mg_config *cfg,
                              const struct mg_server *server, struct cdcd_error *err)
 {
-    enum cdcd_rc rc = check_topology(cfg, server, err);
-    if (rc != CDCD_OK)
+    bool refused = false;
+    enum cdcd_rc rc = mg_check_topology(cfg, server, err);
+    if (rc == CDCD_OK)
+        rc = mg_try_capture(c, cfg, &refused, err);
+    if (!refused)
         return rc;
-    return cfg->capture == MG_OPLOG ? try_oplog(c, cfg, err) : try_watch(c, cfg, err);
+    char *command = mg_grant_command(c, cfg), *said = cdcd_xstrdup(err ? err->text : "");
+    rc = cdcd_error_set(err, CDCD_ERR_CONFIG, "%s; run %s", said, command);
+    free(said);
+    free(command);
+    return rc;
 }
 
 /* ---- what is captured ---- */

@@ -122,23 +122,15 @@ static void source_close(struct cdcd_source *s)
     free(s);
 }
 
-static bool wants_post_image(const struct mg_config *cfg)
-{
-    return cfg->full_update == MG_FULL_POST_IMAGE &&
-           (cfg->capture_mode == MG_MODE_UPDATE_FULL ||
-            cfg->capture_mode == MG_MODE_UPDATE_FULL_PRE_IMAGE);
-}
-
 /* What needs a newer server than the rest. */
 static enum cdcd_rc check_version(const struct mg_config *cfg, const struct mg_server *server,
                                   struct cdcd_error *err)
 {
-    bool pre = cfg->capture_mode == MG_MODE_PRE_IMAGE ||
-               cfg->capture_mode == MG_MODE_UPDATE_FULL_PRE_IMAGE;
+    bool pre = mg_wants_before(cfg);
     int v = server->version_number;
     if (!v)
         return CDCD_OK;
-    if (v < 60000 && (pre || wants_post_image(cfg)))
+    if (v < 60000 && (pre || mg_wants_post_image(cfg)))
         return cdcd_error_set(err, CDCD_ERR_CONFIG, "%s needs MongoDB 6.0 or later, this is %s",
                               pre ? "capture.mode with pre_image"
                                   : "capture.mode.full.update.type: post_image",
@@ -158,7 +150,7 @@ static enum cdcd_rc check_version(const struct mg_config *cfg, const struct mg_s
 
 static enum cdcd_rc check_config(const struct mg_config *cfg, struct cdcd_error *err)
 {
-    if (cfg->full_update == MG_FULL_POST_IMAGE && !wants_post_image(cfg))
+    if (cfg->full_update == MG_FULL_POST_IMAGE && !mg_wants_post_image(cfg))
         return cdcd_error_set(err, CDCD_ERR_CONFIG,
                               "capture.mode.full.update.type: post_image is of a capture.mode with "
                               "update_full; this one asks for no whole document");
