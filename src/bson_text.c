@@ -1,8 +1,9 @@
 /*
  * Strings of Extended JSON. Which characters stand as they are is the Java driver's choice:
  * letters, numbers, spaces, punctuation and symbols below U+10000; all others are \uXXXX in
- * lower-case hex, those above U+FFFF as two surrogates. Ill-formed UTF-8 becomes U+FFFD, as in
- * json.c.
+ * lower-case hex, those above U+FFFF as two surrogates. Ill-formed UTF-8 becomes U+FFFD as
+ * Java decodes it: one for the longest part that could begin a character, one for an encoded
+ * surrogate.
  *
  * Runs of plain ASCII are found and copied 16 bytes at a time.
  */
@@ -69,7 +70,7 @@ static char *put_escape(char *d, uint8_t c, bool quoted)
 }
 
 /* Reads one character above ASCII; *c is U+FFFD when it is ill-formed. Returns how many bytes it
- * took: of an ill-formed one the longest part that could begin a character. */
+ * took. */
 static size_t read_wide(const uint8_t *s, size_t n, unsigned *c)
 {
     size_t len = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
@@ -79,8 +80,6 @@ static size_t read_wide(const uint8_t *s, size_t n, unsigned *c)
         return 1;
     if (s[0] == 0xe0)
         low = 0xa0;
-    else if (s[0] == 0xed)
-        high = 0x9f;
     else if (s[0] == 0xf0)
         low = 0x90;
     else if (s[0] == 0xf4)
@@ -91,7 +90,8 @@ static size_t read_wide(const uint8_t *s, size_t n, unsigned *c)
             return i;
         v = v << 6 | (s[i] & 63u);
     }
-    *c = v;
+    if (v < 0xd800 || v > 0xdfff)
+        *c = v;
     return len;
 }
 
