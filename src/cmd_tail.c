@@ -44,6 +44,8 @@ static void add_common(struct pairs *p, bool json)
     add_pair(p, cdcd_xasprintf("name=tail_%d_%04x", (int)getpid(), rand_r(&seed) & 0xffffu));
     add_pair(p, cdcd_xstrdup("sink.file.path=-"));
     add_pair(p, cdcd_xasprintf("sink.file.format=%s", json ? "json" : "pretty"));
+    if (!json) /* documents that people can read: dates are dates */
+        add_pair(p, cdcd_xstrdup("format.debezium.json.serialization.mode=relaxed"));
     add_pair(p, cdcd_xstrdup("snapshot.mode=no_data"));
     add_pair(p, cdcd_xstrdup("errors.max.retries=0"));
     add_pair(p, cdcd_xstrdup("log.level=warn"));
@@ -96,7 +98,8 @@ static int tail_main(int argc, char **argv)
         return cdcd_command_misused(
             &cdcd_cmd_tail, /* without the argument: it may have a password */
             "the argument is no URL of a database, such as "
-            "postgresql://user@host:5432/db or mysql://user@host:3306/db");
+            "postgresql://user@host:5432/db, mysql://user@host:3306/db or "
+            "mongodb://user@host:27017/");
     struct cdcd_error err = {0};
     struct cdcd_config *config = NULL;
     enum cdcd_rc rc = load(path, url, json, &config, &err);

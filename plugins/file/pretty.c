@@ -3,8 +3,11 @@
  *
  *   14:03:07.512  update  public.orders  {"id":7}  status: "new" -> "paid"
  *
- * A row that has a before image shows what changed, any other shows itself. This is for eyes: it
- * parses the record's JSON, which the path for programs never does.
+ *   14:03:07.512  update  shop.orders  {"_id": 7}  {"status": "paid"}, without "note"
+ *
+ * A row that has a before image shows what changed, any other shows itself; a document, which is
+ * JSON text within the record, what the update said of it. This is for eyes: it parses the
+ * record's JSON, which the path for programs never does.
  */
 #include "file.h"
 
@@ -90,37 +93,116 @@ static json_t *payload(json_t *doc)
     return p && json_object_get(doc, "schema") ? p : doc;
 }
 
+/* ---- documents ---- */
+
+static bool is_document(json_t *value)
+{
+    return json_object_get(value, "updateDescription"); /* null or not */
+}
+
+/* Text that is JSON already. */
+static void add_text(struct cdcd_buf *out, const json_t *text)
+{
+    if (json_is_string(text))
+        cdcd_buf_add(out, json_string_value(text), json_string_length(text));
+    else
+        cdcd_buf_adds(out, "null");
+}
+
+static void add_update(struct cdcd_buf *out, json_t *update)
+{
+    json_t *set = json_object_get(update, "updatedFields"), *v;
+    const char *gap = "";
+    size_t i;
+    if (json_is_string(set) && strcmp(json_string_value(set), "{}") != 0) {
+        add_text(out, set);
+        gap = ", ";
+    }
+    json_array_foreach(json_object_get(update, "removedFields"), i, v)
+    {
+        cdcd_buf_addf(out, "%swithout ", gap);
+        add_json(out, v);
+        gap = ", ";
+    }
+    json_array_foreach(json_object_get(update, "truncatedArrays"), i, v)
+    {
+        cdcd_buf_adds(out, gap);
+        add_json(out, json_object_get(v, "field"));
+        cdcd_buf_adds(out, " cut to ");
+        add_json(out, json_object_get(v, "size"));
+        gap = ", ";
+    }
+}
+
+static void add_document(struct cdcd_buf *out, json_t *value)
+{
+    json_t *before = json_object_get(value, "before"), *after = json_object_get(value, "after");
+    json_t *update = json_object_get(value, "updateDescription");
+    if (json_is_object(update)) {
+        add_update(out, update);
+    } else if (json_is_string(after)) {
+        if (json_is_string(before)) {
+            add_text(out, before);
+            cdcd_buf_adds(out, " -> ");
+        }
+        add_text(out, after);
+    }
+}
+
+/* ---- both ---- */
+
 static void add_images(struct cdcd_buf *out, json_t *value)
 {
     json_t *before = json_object_get(value, "before"), *after = json_object_get(value, "after");
-    if (json_is_object(before) && json_is_object(after))
+    if (is_document(value))
+        add_document(out, value);
+    else if (json_is_object(before) && json_is_object(after))
         add_difference(out, before, after);
     else if (json_is_object(after))
         add_row(out, after);
     else if (json_is_object(json_object_get(value, "message")))
         add_json(out, json_object_get(value, "message"));
+    else if (json_is_string(json_object_get(value, "ddl")))
+        add_json(out, json_object_get(value, "ddl"));
+}
+
+/* "schema.table", "table", "db.collection" */
+static void add_name(struct cdcd_buf *out, const struct cdcd_record *r, json_t *value)
+{
+    json_t *source = json_object_get(value, "source");
+    json_t *collection = json_object_get(source, "collection"); /* MongoDB has no table */
+    const char *group = json_string_value(json_object_get(source, collection ? "db" : "schema"));
+    const char *name = json_string_value(collection ? collection
+                                                    : json_object_get(source, "table"));
+    if (name && *name)
+        cdcd_buf_addf(out, "%s%s%s", group ? group : "", group && *group ? "." : "", name);
+    else
+        cdcd_buf_add(out, r->topic->name.ptr, r->topic->name.len);
+}
+
+static void add_key(struct cdcd_buf *out, json_t *value, json_t *key)
+{
+    if (is_document(value)) {
+        cdcd_buf_adds(out, "{\"_id\": ");
+        add_text(out, json_object_get(key, "id"));
+        cdcd_buf_adds(out, "}  ");
+    } else if (key) {
+        add_json(out, key);
+        cdcd_buf_adds(out, "  ");
+    }
 }
 
 static void add_change(struct cdcd_buf *out, const struct cdcd_record *r, json_t *value,
                        json_t *key, bool colour)
 {
-    json_t *source = json_object_get(value, "source");
     const struct kind *k = kind_of(json_string_value(json_object_get(value, "op")));
-    const char *schema = json_string_value(json_object_get(source, "schema"));
-    const char *table = json_string_value(json_object_get(source, "table"));
     cdcd_buf_adds(out, colour ? DIM : "");
     add_time(out, r->timestamp_ms);
     cdcd_buf_addf(out, "%s  %s%-8s%s  %s", colour ? RESET : "", colour ? k->colour : "", k->word,
                   colour ? RESET : "", colour ? BOLD : "");
-    if (table && *table)
-        cdcd_buf_addf(out, "%s%s%s", schema ? schema : "", schema && *schema ? "." : "", table);
-    else
-        cdcd_buf_add(out, r->topic->name.ptr, r->topic->name.len);
+    add_name(out, r, value);
     cdcd_buf_addf(out, "%s  ", colour ? RESET : "");
-    if (key) {
-        add_json(out, key);
-        cdcd_buf_adds(out, "  ");
-    }
+    add_key(out, value, key);
     add_images(out, value);
     cdcd_buf_adds(out, "\n");
 }
