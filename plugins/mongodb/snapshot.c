@@ -213,6 +213,15 @@ enum cdcd_rc mg_snap_read_concern(struct cdcd_source *s, mongoc_client_t *c,
 
 /* ---- begin, end, tables ---- */
 
+/* Nothing may have been written since an earlier view: then this one has the same time, and the
+ * numbers of its chunks begin again, too. The milliseconds since keep their rows' positions apart,
+ * a million rows each. */
+static uint64_t row_base(const struct mg_snapshot *v)
+{
+    uint64_t ms = (uint64_t)(v->ts_us / 1000 - (int64_t)v->position.ts.t * 1000);
+    return (ms & 0xfffff) << 20;
+}
+
 static enum cdcd_rc begin(struct cdcd_source *s, struct mg_snapshot *v,
                           const struct mg_position *stored, struct cdcd_error *err)
 {
@@ -222,6 +231,7 @@ static enum cdcd_rc begin(struct cdcd_source *s, struct mg_snapshot *v,
     p->set = *s->server.set ? cdcd_xstrdup(s->server.set) : NULL;
     enum cdcd_rc rc = view_time(s, stored, &p->ts, err);
     v->ts_us = cdcd_wallclock_us();
+    v->row_base = stored ? row_base(v) : 0;
     if (rc == CDCD_OK)
         rc = mg_snap_list_read(s, &v->arena, &v->tables, err);
     if (rc == CDCD_OK)

@@ -73,6 +73,7 @@ struct mg_snapshot {
     struct cdcd_arena arena;
     struct mg_position position; /* of the view */
     int64_t ts_us;               /* wall clock when it was taken */
+    uint64_t row_base;           /* rows of a chunk are numbered from it on */
     struct mg_snap_list tables;
 
     pthread_mutex_t lock;

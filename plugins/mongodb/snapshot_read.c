@@ -336,7 +336,7 @@ static enum cdcd_rc append_document(struct cdcd_worker *w, struct cdcd_batch *b,
     /* The view has the changes of its very time, and these may be delivered already: its rows come
      * after them, and before those of the next tick. */
     e->pos = (struct cdcd_pos){mg_time_number(v->position.ts) + 1,
-                               (uint64_t)w->chunk << 40 | w->row, false};
+                               (uint64_t)w->chunk << 40 | (v->row_base + w->row), false};
     return CDCD_OK;
 }
 
