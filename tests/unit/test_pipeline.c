@@ -398,7 +398,7 @@ static enum cdcd_rc wrk_read(struct cdcd_worker *w, struct cdcd_batch *b, struct
     return w->key < w->end ? CDCD_OK : CDCD_END;
 }
 
-static const struct cdcd_source_ops source_ops = {
+static struct cdcd_source_ops source_ops = {
     .connector = "model",
     .source_schema_name = "model",
     .open = src_open,
@@ -692,6 +692,30 @@ static void without_errors(void **state)
     assert_int_equal(last, 1);
     assert_int_equal(first_in, NTABLES - 1);
     assert_int_equal(last_in, NTABLES - 1);
+    free_sink();
+}
+
+/* MongoDB's: the last row of the snapshot has a mark, no other. */
+static void few_marks(void **state)
+{
+    size_t rows = 0, last = 0, marked = 0;
+    (void)state;
+    begin_model(1);
+    source_ops.few_marks = true;
+    run_pipeline(1, 1500, 0, CDCD_SNAPSHOT_INITIAL, false);
+    source_ops.few_marks = false;
+    judge(true, true);
+    for (size_t i = 0; i < the_sink->ncommitted; i++) {
+        const struct row *r = &the_sink->rows[i];
+        if (r->op != 'r')
+            continue;
+        rows++;
+        last = strcmp(r->snapshot, "last") == 0 ? rows : last;
+        marked += strcmp(r->snapshot, "true") != 0;
+    }
+    assert_true(rows > 1);
+    assert_int_equal(last, rows);
+    assert_int_equal(marked, 1);
     free_sink();
 }
 
