@@ -789,7 +789,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_errors),           cmocka_unit_test(errors_at_random_moments),
         cmocka_unit_test(no_data_has_only_changes), cmocka_unit_test(loss_becomes_a_snapshot),
-        cmocka_unit_test(snapshot_command_ends),
+        cmocka_unit_test(snapshot_command_ends),    cmocka_unit_test(few_marks),
     };
     cdcd_log_setup(CDCD_LOG_ERROR, false, "");
     return cmocka_run_group_tests(tests, NULL, NULL);
