@@ -80,7 +80,7 @@ static void hide_password(char *url)
         if (colon)
             memset(colon + 1, '*', (size_t)(at - colon - 1));
     }
-    for (p = url; (p = strstr(p, "password=")); p = end) {
+    for (p = url; (p = strcasestr(p, "password=")); p = end) { /* tls...KeyFilePassword, too */
         p += strlen("password=");
         end = p + (*p == '\'' ? 1 + strcspn(p + 1, "'") : strcspn(p, " &#"));
         memset(p, '*', (size_t)(end - p));

@@ -199,6 +199,7 @@ static const char *build_hint(const char *name)
         {"postgres", "; it needs libpq-dev"},
         {"kafka", "; it needs librdkafka-dev"},
         {"mysql", "; it needs libmariadb-dev (or libmysqlclient-dev), libzstd-dev and zlib1g-dev"},
+        {"mongodb", "; it needs libmongoc-dev"},
     };
     for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
         if (strcmp(name, needs[i][0]) == 0)
