@@ -18,22 +18,18 @@
 
 static void append_full_document(const struct mg_config *cfg, bson_t *spec)
 {
-    bool full = cfg->capture_mode == MG_MODE_UPDATE_FULL ||
-                cfg->capture_mode == MG_MODE_UPDATE_FULL_PRE_IMAGE;
-    bool before = cfg->capture_mode == MG_MODE_PRE_IMAGE ||
-                  cfg->capture_mode == MG_MODE_UPDATE_FULL_PRE_IMAGE;
     /* A post image that is not recorded must not become `after: null` without a word. */
-    if (full)
+    if (mg_wants_full(cfg))
         BSON_APPEND_UTF8(spec, "fullDocument",
-                         cfg->full_update == MG_FULL_POST_IMAGE ? "required" : "updateLookup");
-    if (before)
+                         mg_wants_post_image(cfg) ? "required" : "updateLookup");
+    if (mg_wants_before(cfg))
         BSON_APPEND_UTF8(spec, "fullDocumentBeforeChange", "whenAvailable");
 }
 
 bool mg_cursor_splits(const struct cdcd_source *s)
 {
     int v = s->server.version_number;
-    return s->cfg->oversize == MG_OVERSIZE_SPLIT && (v == 0 || v >= 70000 || (v >= 60009));
+    return s->cfg->oversize == MG_OVERSIZE_SPLIT && (v == 0 || v >= 60009);
 }
 
 static void append_spec(const struct mg_feed *f, bson_t *spec)

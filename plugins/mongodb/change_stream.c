@@ -200,11 +200,9 @@ static enum cdcd_rc give(struct mg_feed *f, const struct mg_event *e, struct cdc
     }
     if (mg_event_change(e, a, out, err) != CDCD_OK)
         return CDCD_ERROR;
-    int mode = f->s->cfg->capture_mode;
-    bool full = mode == MG_MODE_UPDATE_FULL || mode == MG_MODE_UPDATE_FULL_PRE_IMAGE;
-    if (out->op == CDCD_OP_UPDATE && !out->replaces && full) {
+    if (out->op == CDCD_OP_UPDATE && !out->replaces && mg_wants_full(f->s->cfg)) {
         out->lookup_done = e->has_after;
-        out->after_lookup = f->s->cfg->full_update == MG_FULL_LOOKUP;
+        out->after_lookup = !mg_wants_post_image(f->s->cfg);
     }
     keep_token(f, e->token);
     f->last = e->ts;
@@ -355,11 +353,6 @@ static enum cdcd_rc stream_open(struct cdcd_source *s, const struct mg_position 
         stream_close(f);
         return rc;
     }
-    if (s->cfg->oversize == MG_OVERSIZE_SPLIT && !mg_cursor_splits(s))
-        cdcd_warn("mongodb",
-                  "cursor.oversize.handling.mode: split needs MongoDB 6.0.9 or 7.0; on this server "
-                  "(%s) an event over 16 MB stops the stream",
-                  s->server.version);
     *out = f;
     return CDCD_OK;
 }
