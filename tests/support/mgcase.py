@@ -158,12 +158,13 @@ class Fake:
         """One command to the server itself, and its answer."""
         return self.client.admin.command(dict({"mgfake": what, "value": value}, **more))
 
-    def append(self, entries, docs=()):
+    def append(self, entries, docs=(), rising=False):
         """Entries at the end of the oplog; docs: [(namespace, document)] or (namespace, {"_id": x},
-        None) for one that is gone, as of the last entry's time. Big lists go by a file."""
+        None) for one that is gone, as of the last entry's time. rising: entries whose ts does not
+        rise get the next one. Big lists go by a file."""
         versions = [dict({"ns": d[0], "_id": d[1]["_id"]}, **({"doc": d[1]} if len(d) == 2 else {}))
                     for d in docs]
-        return self.control("append", file=self.file(entries), docs=versions)
+        return self.control("append", file=self.file(entries), docs=versions, rising=rising)
 
     def rollover(self, n):
         """The oldest n entries are overwritten."""

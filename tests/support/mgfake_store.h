@@ -26,7 +26,7 @@ struct oplog {
     uint64_t repeated;                   /* count times --repeat */
     uint64_t span;                       /* added to ts for each repetition */
     uint64_t first, end;
-    bool sorted;
+    bool sorted, rising; /* rising: entries appended now shall be */
 };
 
 static uint64_t ts_in(const struct entry *e)
@@ -84,7 +84,10 @@ static struct entry entry_of(const struct oplog *o, struct cdcd_slice document)
     cdcd_buf_init(&b, 0);
     if (time_of(v, &ts)) {
         uint32_t at = (uint32_t)(v.s.ptr - document.ptr);
+        uint64_t least = oplog_last_ts(o) + 1;
         cdcd_buf_add(&b, document.ptr, document.len);
+        if (o->rising && ts < least)
+            memcpy(b.ptr + at, &least, sizeof least);
         return (struct entry){b.ptr, (uint32_t)b.len, at};
     }
     ts = oplog_last_ts(o);
