@@ -103,7 +103,7 @@ static void make_aggregate(const struct mg_feed *f, const char *collection, bson
         BSON_APPEND_UTF8(cmd, "aggregate", collection);
     else
         BSON_APPEND_INT32(cmd, "aggregate", 1);
-    BSON_APPEND_ARRAY_BEGIN(cmd, "pipeline", &pipeline);
+    mg_array_begin(cmd, "pipeline", &pipeline);
     BSON_APPEND_DOCUMENT_BEGIN(&pipeline, "0", &stage);
     BSON_APPEND_DOCUMENT_BEGIN(&stage, "$changeStream", &spec);
     append_spec(f, &spec);
@@ -241,7 +241,7 @@ void mg_cursor_close(struct mg_feed *f)
         bson_t cmd = BSON_INITIALIZER, list;
         bson_error_t e;
         BSON_APPEND_UTF8(&cmd, "killCursors", f->collection);
-        BSON_APPEND_ARRAY_BEGIN(&cmd, "cursors", &list);
+        mg_array_begin(&cmd, "cursors", &list);
         BSON_APPEND_INT64(&list, "0", f->cursor);
         bson_append_array_end(&cmd, &list);
         (void)run(f, f->db, &cmd, &e); /* best effort: the server ends idle cursors by itself */

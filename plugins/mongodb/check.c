@@ -193,7 +193,7 @@ static void oplog_size(struct check *c, struct oplog_size *out)
     bson_t pipeline = BSON_INITIALIZER, stages, stage, stats, none;
     const bson_t *doc;
     memset(out, 0, sizeof *out);
-    bson_append_array_begin(&pipeline, "pipeline", -1, &stages);
+    mg_array_begin(&pipeline, "pipeline", &stages);
     bson_append_document_begin(&stages, "0", -1, &stage);
     bson_append_document_begin(&stage, "$collStats", -1, &stats);
     bson_append_document_begin(&stats, "storageStats", -1, &none);

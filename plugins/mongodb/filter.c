@@ -363,7 +363,7 @@ void mg_filter_pipeline(const struct mg_filter *f, bson_t *stages)
     bson_t stage = BSON_INITIALIZER, match, either;
     uint32_t n = 0, nstages = bson_count_keys(stages);
     bson_append_document_begin(&stage, "$match", -1, &match);
-    bson_append_array_begin(&match, "$or", -1, &either);
+    mg_array_begin(&match, "$or", &either);
     for (size_t i = 0; i < list->n; i++) {
         append_name(&either, &n, "ns", list->items[i]);
         append_name(&either, &n, "to", list->items[i]);

@@ -143,6 +143,16 @@ enum cdcd_rc mg_try_capture(mongoc_client_t *c, const struct mg_config *cfg, boo
 char *mg_grant_command(mongoc_client_t *c, const struct mg_config *cfg);
 /* Whether anything that the account can see is captured: warns when not. */
 enum cdcd_rc mg_server_sees(mongoc_client_t *c, struct mg_filter *f, struct cdcd_error *err);
+/* Begins an array within a document, to be ended by bson_append_array_end(). libbson 2 has another
+ * name for it, and warns of the old one. */
+static inline bool mg_array_begin(bson_t *b, const char *name, bson_t *child)
+{
+#ifdef BSON_APPEND_ARRAY_UNSAFE_BEGIN
+    return BSON_APPEND_ARRAY_UNSAFE_BEGIN(b, name, child);
+#else
+    return BSON_APPEND_ARRAY_BEGIN(b, name, child);
+#endif
+}
 /* Between libbson's documents and ours; no copy. */
 static inline struct cdcd_slice mg_slice(const bson_t *b)
 {

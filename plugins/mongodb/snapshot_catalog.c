@@ -219,7 +219,7 @@ static void estimate(mongoc_client_t *c, struct mg_snap_table *t)
     int code = 0;
     bson_init(&command);
     BSON_APPEND_UTF8(&command, "aggregate", t->collection);
-    BSON_APPEND_ARRAY_BEGIN(&command, "pipeline", &stages);
+    mg_array_begin(&command, "pipeline", &stages);
     BSON_APPEND_DOCUMENT_BEGIN(&stages, "0", &stage);
     BSON_APPEND_DOCUMENT_BEGIN(&stage, "$collStats", &stats);
     BSON_APPEND_DOCUMENT_BEGIN(&stats, "storageStats", &storage);

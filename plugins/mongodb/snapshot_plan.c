@@ -216,7 +216,7 @@ static enum cdcd_rc cut_by_sample(mongoc_client_t *client, const struct mg_snap_
     int code = 0;
     bson_init(&command);
     BSON_APPEND_UTF8(&command, "aggregate", t->collection);
-    BSON_APPEND_ARRAY_BEGIN(&command, "pipeline", &stages);
+    mg_array_begin(&command, "pipeline", &stages);
     BSON_APPEND_DOCUMENT_BEGIN(&stages, "0", &stage);
     BSON_APPEND_DOCUMENT_BEGIN(&stage, "$sample", &part);
     BSON_APPEND_INT64(&part, "size", ranges * SAMPLES);
