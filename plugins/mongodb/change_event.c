@@ -407,7 +407,6 @@ enum cdcd_rc mg_event_change(const struct mg_event *e, struct cdcd_arena *a, str
         .ts = e->ts,
         .wall_ms = e->wall_ms,
         .token = e->token,
-        .uuid = e->uuid,
     };
     /* The server names the session in events of transactions only. */
     if (e->lsid.ptr && e->has_txn) {

@@ -33,8 +33,9 @@ struct mg_feed {
     struct cdcd_buf token;
     struct mg_time start;
     struct mg_time last;    /* time of the last change given */
-    struct mg_time marked;  /* everything up to it is given */
-    bool whole;             /* the server was asked behind `last`, and had nothing more */
+    struct mg_time reached; /* of the newest token: what came up to there is given */
+    struct mg_time marked;  /* everything up to it is given, whoever may still have something */
+    bool whole;             /* asked behind all that, the server had nothing more */
     bool behind;            /* the first cursor started with a token */
     bool opened_anew;       /* since the last event: another time without one is an error */
     struct cdcd_buf merged; /* fragments of an event, then the event */

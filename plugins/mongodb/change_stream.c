@@ -20,8 +20,21 @@ static void keep_token(struct mg_feed *f, struct cdcd_slice token)
     cdcd_buf_add(&f->token, token.ptr, token.len);
 }
 
-/* All events before the token's time are given (at that time itself there may be more to come, of
- * another shard, or of the same transaction). */
+static struct mg_time later(struct mg_time a, struct mg_time b)
+{
+    return mg_time_cmp(a, b) > 0 ? a : b;
+}
+
+static struct mg_time before(struct mg_time t)
+{
+    if (t.i > 0)
+        return (struct mg_time){t.t, t.i - 1};
+    return (struct mg_time){t.t > 0 ? t.t - 1 : 0, UINT32_MAX};
+}
+
+/* The server's own token, or that of an event that is not wanted. All events before its time are
+ * given; at that time itself there may be more to come, of another shard, or of the same
+ * transaction. */
 static void mark_token(struct mg_feed *f, struct cdcd_slice token)
 {
     struct mg_time t;
@@ -30,12 +43,8 @@ static void mark_token(struct mg_feed *f, struct cdcd_slice token)
     keep_token(f, token);
     if (!mg_token_time(token, &t))
         return;
-    if (t.i > 0)
-        t.i--;
-    else if (t.t > 0)
-        t = (struct mg_time){t.t - 1, UINT32_MAX};
-    if (mg_time_cmp(t, f->marked) > 0)
-        f->marked = t;
+    f->reached = later(f->reached, t);
+    f->marked = later(f->marked, before(t));
 }
 
 static bool passes(struct mg_feed *f, struct cdcd_slice db, struct cdcd_slice collection)
@@ -207,8 +216,8 @@ static enum cdcd_rc give(struct mg_feed *f, const struct mg_event *e, struct cdc
     keep_token(f, e->token);
     f->last = e->ts;
     f->whole = false;
-    if (mg_time_cmp(f->marked, f->last) < 0)
-        f->marked = f->last;
+    f->reached = later(f->reached, f->last);
+    f->marked = later(f->marked, before(f->last));
     return CDCD_OK;
 }
 
@@ -269,8 +278,8 @@ static enum cdcd_rc stream_next(struct mg_feed *f, struct cdcd_arena *a, int64_t
         bool busy = f->batch_events >= BUSY_EVENTS;
         bool empty = asked && f->batch_events == 0;
         end_of_batch(f);
-        /* Of several shards one may still have to say what it did at that time. */
-        f->whole |= empty && !f->s->server.mongos;
+        if (asked)
+            f->whole = empty;
         if (empty && f->reading == MG_SINGLE) /* the large event is no longer in the way */
             f->reading = MG_WHOLE;
         int64_t now = deadline_ms || asked ? cdcd_now_ms() : 0;
@@ -329,7 +338,7 @@ static enum cdcd_rc prepare(struct cdcd_source *s, const struct mg_position *fro
 {
     struct mg_feed *f = cdcd_xcalloc(1, sizeof *f);
     f->s = s;
-    f->start = f->last = f->marked = from->ts;
+    f->start = f->last = f->reached = f->marked = from->ts;
     cdcd_buf_init(&f->token, 0);
     cdcd_buf_init(&f->merged, MERGED_MAX);
     *out = f;
@@ -382,9 +391,11 @@ static bool stream_ready(const struct mg_feed *f)
 
 static bool stream_mark(const struct mg_feed *f, struct mg_time *ts, struct cdcd_slice *token)
 {
-    if (!f->whole && mg_time_cmp(f->marked, f->last) <= 0)
+    /* Of several shards one may still have to say what it did at that time. */
+    bool sure = f->whole && !f->s->server.mongos;
+    *ts = sure ? f->reached : f->marked;
+    if (!sure && mg_time_cmp(*ts, f->last) <= 0)
         return false;
-    *ts = f->marked;
     *token = cdcd_buf_slice(&f->token);
     return true;
 }
