@@ -477,5 +477,6 @@ bool cdcd_bson_json_value(struct cdcd_writer *w, uint8_t type, struct cdcd_slice
 bool cdcd_bson_json(struct cdcd_writer *w, struct cdcd_slice document,
                     const struct cdcd_bson_style *style, const char **why)
 {
-    return cdcd_bson_json_value(w, CDCD_BSON_DOCUMENT, document, style, why);
+    return cdcd_bson_frame((const uint8_t *)document.ptr, document.len, why) &&
+           cdcd_bson_json_value(w, CDCD_BSON_DOCUMENT, document, style, why);
 }

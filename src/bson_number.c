@@ -292,8 +292,9 @@ static char *put_year(char *d, int64_t year)
 char *cdcd_bson_put_time(char *d, int64_t millis)
 {
     const int64_t day_millis = 86400000;
-    int64_t days = millis / day_millis - (millis % day_millis < 0), year;
-    uint32_t rest = (uint32_t)(millis - days * day_millis);
+    const bool before = millis % day_millis < 0;
+    int64_t days = millis / day_millis - before, year;
+    uint32_t rest = (uint32_t)(millis % day_millis + (before ? day_millis : 0));
     unsigned month, day;
     civil(days, &year, &month, &day);
     d = put_year(d, year);
