@@ -42,8 +42,11 @@ struct mg_change {
     bool replaces;                    /* UPDATE that is a replacement: `after` is exact */
     bool after_lookup;                /* the server looked `after` up, after the change */
     bool lookup_done; /* `after` NULL is the result of a lookup, too: do not look again */
-    struct cdcd_slice uuid, entry_o; /* oplog: for pre-images; ptr NULL: none */
-    uint32_t apply_ops_index;        /* the same: number of the op in its applyOps */
+    /* Oplog, for pre-images: the collection's uuid (ptr NULL: none), the op's `o`, the time of the
+     * entry that has the op (a part of a transaction: not ts), and its place in its applyOps. */
+    struct cdcd_slice uuid, entry_o;
+    struct mg_time entry_ts;
+    uint32_t apply_ops_index;
     /* DDL: */
     struct mg_command command;
     /* Change streams: the token after this change, as BSON document; ptr NULL: none. */
@@ -89,8 +92,10 @@ struct mg_chain;
  * them is no longer in the oplog. */
 enum cdcd_rc mg_chain_open(mongoc_client_t *c, const struct mg_entry *commit, struct mg_chain **out,
                            struct cdcd_error *err);
-/* Its operations in order, those of the commit entry last. One entry is in memory at a time. */
-enum cdcd_rc mg_chain_next(struct mg_chain *ch, struct mg_op *out, struct cdcd_error *err);
+/* Its operations in order, those of the commit entry last. One entry is in memory at a time; *ts is
+ * its time. */
+enum cdcd_rc mg_chain_next(struct mg_chain *ch, struct mg_op *out, struct mg_time *ts,
+                           struct cdcd_error *err);
 void mg_chain_close(struct mg_chain *ch);
 
 /* ---- lookup.c ---- */
