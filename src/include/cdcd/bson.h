@@ -42,7 +42,19 @@ enum cdcd_bson_type {
  * driver writes it (bson/src/main/org/bson/json). NaN and the infinities, which STRICT writes bare
  * there and are no JSON, become {"$numberDouble": "NaN"}. PLAIN is ordinary JSON for search
  * indexes: numbers as numbers, Decimal128 and ObjectId as strings, dates ISO 8601 in UTC, binary as
- * base64, NaN and the infinities null. */
+ * base64, undefined, NaN and the infinities null, symbols and code as strings, "/pattern/options",
+ * {"t": .., "i": ..} for a timestamp, "MinKey" and "MaxKey".
+ *
+ * Exact in every form:
+ * - Names and values stand in their order, each name as often as it is there; names of an array's
+ *   elements are not looked at.
+ * - Doubles as Java's Double.toString has them since JDK 19, "1.0", "1.0E300", "-0.0"; what reads
+ *   them back has the same number.
+ * - In strings, letters but modifier letters, digits, spaces, punctuation and symbols stand as they
+ *   are; all others, and what is above U+FFFF, are \uXXXX. Ill-formed UTF-8 is U+FFFD.
+ * - Options of regular expressions in order. Binary data of the old subtype 2 without its second
+ *   length; where that is wrong, all bytes.
+ * - Decimal128 that is not canonical is zero, as IEEE 754-2008 wants. */
 enum cdcd_bson_form {
     CDCD_BSON_STRICT,
     CDCD_BSON_EXTENDED,
@@ -61,7 +73,7 @@ struct cdcd_bson_style {
  * malformed; *why is a static text. What was written until then stays in w: throw it away. */
 bool cdcd_bson_json(struct cdcd_writer *w, struct cdcd_slice document,
                     const struct cdcd_bson_style *style, const char **why);
-/* One value, as a cell of kind BSON has it. */
+/* One value, as a cell of kind BSON has it: exactly as many bytes as its type takes. */
 bool cdcd_bson_json_value(struct cdcd_writer *w, uint8_t type, struct cdcd_slice value,
                           const struct cdcd_bson_style *style, const char **why);
 /* Whether the document is well-formed throughout (names and strings may be invalid UTF-8). */
