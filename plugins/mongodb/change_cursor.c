@@ -26,7 +26,7 @@ static void append_full_document(const struct mg_config *cfg, bson_t *spec)
         BSON_APPEND_UTF8(spec, "fullDocumentBeforeChange", "whenAvailable");
 }
 
-bool mg_cursor_splits(const struct cdcd_source *s)
+bool mg_changes_splits(const struct cdcd_source *s)
 {
     int v = s->server.version_number;
     return s->cfg->oversize == MG_OVERSIZE_SPLIT && (v == 0 || v >= 60009);
@@ -73,7 +73,7 @@ static void append_stages(const struct mg_feed *f, bson_t *pipeline)
         BSON_APPEND_INT32(&spec, "updateDescription", 0);
         bson_append_document_end(&stage, &spec);
         bson_append_document_end(pipeline, &stage);
-    } else if (mg_cursor_splits(f->s)) {
+    } else if (mg_changes_splits(f->s)) {
         BSON_APPEND_DOCUMENT_BEGIN(pipeline, key, &stage);
         BSON_APPEND_DOCUMENT_BEGIN(&stage, "$changeStreamSplitLargeEvent", &spec);
         bson_append_document_end(&stage, &spec);
@@ -235,7 +235,7 @@ static enum cdcd_rc failed(struct mg_feed *f, const bson_error_t *e, struct cdcd
 
 /* ---- the cursor ---- */
 
-void mg_cursor_close(struct mg_feed *f)
+void mg_changes_close(struct mg_feed *f)
 {
     if (f->cursor && !f->broken) {
         bson_t cmd = BSON_INITIALIZER, list;
@@ -264,7 +264,7 @@ static enum cdcd_rc select_server(struct mg_feed *f, struct cdcd_error *err)
 }
 
 /* A cursor behind f->token, or at f->start. *too_large: an event on the way is over 16 MB. */
-enum cdcd_rc mg_cursor_open(struct mg_feed *f, bool *too_large, struct cdcd_error *err)
+enum cdcd_rc mg_changes_open(struct mg_feed *f, bool *too_large, struct cdcd_error *err)
 {
     char *db, *collection;
     bson_t cmd = BSON_INITIALIZER;
@@ -292,8 +292,8 @@ enum cdcd_rc mg_cursor_open(struct mg_feed *f, bool *too_large, struct cdcd_erro
     return failed(f, &e, err);
 }
 
-enum cdcd_rc mg_cursor_more(struct mg_feed *f, int64_t wait_ms, bool *too_large,
-                            struct cdcd_error *err)
+enum cdcd_rc mg_changes_more(struct mg_feed *f, int64_t wait_ms, bool *too_large,
+                             struct cdcd_error *err)
 {
     bson_t cmd = BSON_INITIALIZER;
     bson_error_t e;
@@ -316,12 +316,12 @@ enum cdcd_rc mg_cursor_more(struct mg_feed *f, int64_t wait_ms, bool *too_large,
 }
 
 /* A new cursor where this one stands. */
-enum cdcd_rc mg_cursor_again(struct mg_feed *f, enum mg_reading reading, bool *too_large,
-                             struct cdcd_error *err)
+enum cdcd_rc mg_changes_again(struct mg_feed *f, enum mg_reading reading, bool *too_large,
+                              struct cdcd_error *err)
 {
-    mg_cursor_close(f);
+    mg_changes_close(f);
     cdcd_buf_clear(&f->merged);
     f->fragments = 0;
     f->reading = reading;
-    return mg_cursor_open(f, too_large, err);
+    return mg_changes_open(f, too_large, err);
 }

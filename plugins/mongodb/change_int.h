@@ -49,18 +49,18 @@ struct mg_feed {
 /* ---- change_cursor.c ---- */
 
 /* Whether the server is asked to split events over 16 MB. */
-bool mg_cursor_splits(const struct cdcd_source *s);
+bool mg_changes_splits(const struct cdcd_source *s);
 /* A cursor behind f->token, or at f->start; its first events are in f->batch. *too_large: an event
  * on the way is over 16 MB, and err is not set. */
-enum cdcd_rc mg_cursor_open(struct mg_feed *f, bool *too_large, struct cdcd_error *err);
+enum cdcd_rc mg_changes_open(struct mg_feed *f, bool *too_large, struct cdcd_error *err);
 /* The next events, or none after wait_ms. */
-enum cdcd_rc mg_cursor_more(struct mg_feed *f, int64_t wait_ms, bool *too_large,
-                            struct cdcd_error *err);
-/* A new cursor where this one stands. */
-enum cdcd_rc mg_cursor_again(struct mg_feed *f, enum mg_reading reading, bool *too_large,
+enum cdcd_rc mg_changes_more(struct mg_feed *f, int64_t wait_ms, bool *too_large,
                              struct cdcd_error *err);
+/* A new cursor where this one stands. */
+enum cdcd_rc mg_changes_again(struct mg_feed *f, enum mg_reading reading, bool *too_large,
+                              struct cdcd_error *err);
 /* Ends the cursor on the server, if there is one and the connection still stands; its events are
  * gone, too. */
-void mg_cursor_close(struct mg_feed *f);
+void mg_changes_close(struct mg_feed *f);
 
 #endif

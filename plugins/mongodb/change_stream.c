@@ -132,7 +132,7 @@ static enum cdcd_rc closer(struct mg_feed *f, struct cdcd_error *err)
             return cdcd_error_set(err, CDCD_ERR_DATA,
                                   "change stream: an event is over 16 MB even without its "
                                   "documents; capture: oplog has no such limit");
-        if (mg_cursor_again(f, f->reading == MG_WHOLE ? MG_SINGLE : MG_SLIM, &too_large, err) ==
+        if (mg_changes_again(f, f->reading == MG_WHOLE ? MG_SINGLE : MG_SLIM, &too_large, err) ==
             CDCD_OK)
             return CDCD_OK;
     }
@@ -188,9 +188,9 @@ static enum cdcd_rc give(struct mg_feed *f, const struct mg_event *e, struct cdc
     if (f->reading == MG_SLIM) {
         if (oversized(f, e, err) != CDCD_OK)
             return CDCD_ERROR;
-        return mg_cursor_again(f, MG_WHOLE, &too_large, err) == CDCD_OK ? CDCD_AGAIN
-               : too_large                                              ? CDCD_AGAIN
-                                                                        : CDCD_ERROR;
+        return mg_changes_again(f, MG_WHOLE, &too_large, err) == CDCD_OK ? CDCD_AGAIN
+               : too_large                                               ? CDCD_AGAIN
+                                                                         : CDCD_ERROR;
     }
     if (e->kind == MG_EVENT_INVALIDATE) {
         cdcd_info("mongodb",
@@ -198,8 +198,9 @@ static enum cdcd_rc give(struct mg_feed *f, const struct mg_event *e, struct cdc
                   "goes on from there, for when that is made again",
                   f->s->cfg->target ? f->s->cfg->target : "the deployment");
         mark_token(f, e->token);
-        return mg_cursor_again(f, f->reading, &too_large, err) == CDCD_OK || too_large ? CDCD_AGAIN
-                                                                                       : CDCD_ERROR;
+        return mg_changes_again(f, f->reading, &too_large, err) == CDCD_OK || too_large
+                   ? CDCD_AGAIN
+                   : CDCD_ERROR;
     }
     if (e->kind == MG_EVENT_UNKNOWN)
         warn_unknown(f, e);
@@ -231,7 +232,7 @@ static enum cdcd_rc reopen(struct mg_feed *f, struct cdcd_error *err)
                               "the server closes the change stream as soon as it is opened");
     f->opened_anew = true;
     cdcd_debug("mongodb", "the server closed the change stream's cursor: opening it again");
-    if (mg_cursor_again(f, f->reading, &too_large, err) == CDCD_OK)
+    if (mg_changes_again(f, f->reading, &too_large, err) == CDCD_OK)
         return CDCD_OK;
     return too_large ? closer(f, err) : CDCD_ERROR;
 }
@@ -245,7 +246,7 @@ static enum cdcd_rc ask(struct mg_feed *f, int64_t deadline_ms, struct cdcd_erro
     if (f->s->cfg->await_ms > 0 && wait > f->s->cfg->await_ms)
         wait = f->s->cfg->await_ms;
     bool too_large = false;
-    enum cdcd_rc rc = mg_cursor_more(f, wait > 1 ? wait : 1, &too_large, err);
+    enum cdcd_rc rc = mg_changes_more(f, wait > 1 ? wait : 1, &too_large, err);
     if (rc != CDCD_OK && too_large)
         return closer(f, err);
     return rc;
@@ -298,7 +299,7 @@ static void stream_close(struct mg_feed *f)
     if (!f)
         return;
     if (f->session) {
-        mg_cursor_close(f);
+        mg_changes_close(f);
         mongoc_client_session_destroy(f->session);
     }
     cdcd_buf_free(&f->token);
@@ -355,7 +356,7 @@ static enum cdcd_rc stream_open(struct cdcd_source *s, const struct mg_position 
     bool too_large = false;
     enum cdcd_rc rc = prepare(s, from, &f, err);
     if (rc == CDCD_OK)
-        rc = mg_cursor_open(f, &too_large, err);
+        rc = mg_changes_open(f, &too_large, err);
     if (rc != CDCD_OK && too_large)
         rc = closer(f, err);
     if (rc != CDCD_OK) {
@@ -376,7 +377,7 @@ static enum cdcd_rc stream_verify(struct cdcd_source *s, const struct mg_positio
     if (rc == CDCD_OK) {
         f->reading = MG_SLIM;
         f->any = true;
-        rc = mg_cursor_open(f, &too_large, err);
+        rc = mg_changes_open(f, &too_large, err);
         if (rc != CDCD_OK && too_large)
             rc = CDCD_OK; /* the position is there; what is behind it is for the stream */
     }
