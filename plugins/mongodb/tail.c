@@ -19,7 +19,7 @@
 struct mg_feed {
     struct cdcd_source *s;
     struct mg_position from;
-    struct mg_cursor *cursor;
+    struct mg_tail_cursor *cursor;
     struct mg_collections *collections;
     struct mg_entry entry; /* the one whose operations are being given */
     struct mg_ops ops;
@@ -90,12 +90,12 @@ static enum cdcd_rc time_of(struct cdcd_slice document, struct mg_time *out, str
 }
 
 /* The first entry that the cursor has is that of the position. */
-static enum cdcd_rc check_first(struct cdcd_source *s, struct mg_cursor *c,
+static enum cdcd_rc check_first(struct cdcd_source *s, struct mg_tail_cursor *c,
                                 const struct mg_position *p, struct cdcd_error *err)
 {
     struct cdcd_slice document;
     struct mg_time ts;
-    bool some = mg_cursor_peek(c, &document);
+    bool some = mg_tail_cursor_peek(c, &document);
     if (some && time_of(document, &ts, err) != CDCD_OK)
         return CDCD_ERROR;
     if (some && mg_time_cmp(ts, p->ts) == 0)
@@ -104,13 +104,13 @@ static enum cdcd_rc check_first(struct cdcd_source *s, struct mg_cursor *c,
 }
 
 static enum cdcd_rc open_checked(struct cdcd_source *s, const struct mg_position *p, int64_t batch,
-                                 struct mg_cursor **out, struct cdcd_error *err)
+                                 struct mg_tail_cursor **out, struct cdcd_error *err)
 {
-    struct mg_cursor *c;
-    if (mg_cursor_open(s, p->ts, batch, &c, err) != CDCD_OK)
+    struct mg_tail_cursor *c;
+    if (mg_tail_cursor_open(s, p->ts, batch, &c, err) != CDCD_OK)
         return CDCD_ERROR;
     if (check_first(s, c, p, err) != CDCD_OK) {
-        mg_cursor_close(c);
+        mg_tail_cursor_close(c);
         return CDCD_ERROR;
     }
     *out = c;
@@ -120,17 +120,17 @@ static enum cdcd_rc open_checked(struct cdcd_source *s, const struct mg_position
 static enum cdcd_rc tail_verify(struct cdcd_source *s, const struct mg_position *from,
                                 struct cdcd_error *err)
 {
-    struct mg_cursor *c;
+    struct mg_tail_cursor *c;
     if (open_checked(s, from, 1, &c, err) != CDCD_OK)
         return CDCD_ERROR;
-    mg_cursor_close(c);
+    mg_tail_cursor_close(c);
     return CDCD_OK;
 }
 
 enum cdcd_rc mg_tail_find(struct cdcd_source *s, struct mg_time *ts, struct cdcd_error *err)
 {
     struct mg_time first, last;
-    struct mg_cursor *c;
+    struct mg_tail_cursor *c;
     struct cdcd_slice document;
     if (mg_oplog_window(s->client, &first, &last, err) != CDCD_OK)
         return CDCD_ERROR;
@@ -140,10 +140,11 @@ enum cdcd_rc mg_tail_find(struct cdcd_source *s, struct mg_time *ts, struct cdcd
                               " is not within the oplog, which reaches from %" PRIu32 ":%" PRIu32
                               " to %" PRIu32 ":%" PRIu32,
                               ts->t, ts->i, first.t, first.i, last.t, last.i);
-    if (mg_cursor_open(s, *ts, 1, &c, err) != CDCD_OK)
+    if (mg_tail_cursor_open(s, *ts, 1, &c, err) != CDCD_OK)
         return CDCD_ERROR;
-    enum cdcd_rc rc = mg_cursor_peek(c, &document) ? time_of(document, ts, err) : lost(s, *ts, err);
-    mg_cursor_close(c);
+    enum cdcd_rc rc = mg_tail_cursor_peek(c, &document) ? time_of(document, ts, err)
+                                                        : lost(s, *ts, err);
+    mg_tail_cursor_close(c);
     return rc;
 }
 
@@ -152,7 +153,7 @@ enum cdcd_rc mg_tail_find(struct cdcd_source *s, struct mg_time *ts, struct cdcd
 static void tail_close(struct mg_feed *f)
 {
     mg_chain_close(f->chain);
-    mg_cursor_close(f->cursor);
+    mg_tail_cursor_close(f->cursor);
     mg_collections_free(f->collections);
     mg_position_free(&f->from);
     free(f);
@@ -319,7 +320,7 @@ static enum cdcd_rc wait_for_life(struct mg_feed *f, int64_t deadline_ms, struct
     wait = wait > DEAD_WAIT_MS ? DEAD_WAIT_MS : wait;
     const struct timespec nap = {0, wait * 1000000};
     nanosleep(&nap, NULL);
-    mg_cursor_close(f->cursor);
+    mg_tail_cursor_close(f->cursor);
     f->cursor = NULL;
     return open_checked(f->s, &f->from, 0, &f->cursor, err);
 }
@@ -332,13 +333,13 @@ static enum cdcd_rc tail_next(struct mg_feed *f, struct cdcd_arena *a, int64_t d
         enum cdcd_rc rc;
         if (f->in_entry) {
             rc = next_op(f, a, out, err);
-        } else if (mg_cursor_dead(f->cursor) && !f->read.t && f->from.capture != MG_OPLOG) {
+        } else if (mg_tail_cursor_dead(f->cursor) && !f->read.t && f->from.capture != MG_OPLOG) {
             rc = wait_for_life(f, deadline_ms, err);
             if (rc != CDCD_OK)
                 return rc;
             continue;
         } else {
-            rc = mg_cursor_next(f->cursor, deadline_ms, &document, err);
+            rc = mg_tail_cursor_next(f->cursor, deadline_ms, &document, err);
             if (rc != CDCD_OK)
                 return rc;
             rc = begin_entry(f, document, out, err);
@@ -354,7 +355,7 @@ static enum cdcd_rc tail_next(struct mg_feed *f, struct cdcd_arena *a, int64_t d
 
 static bool tail_ready(const struct mg_feed *f)
 {
-    return f->in_entry || mg_cursor_ready(f->cursor);
+    return f->in_entry || mg_tail_cursor_ready(f->cursor);
 }
 
 static bool tail_mark(const struct mg_feed *f, struct mg_time *ts, struct cdcd_slice *token)
@@ -363,7 +364,7 @@ static bool tail_mark(const struct mg_feed *f, struct mg_time *ts, struct cdcd_s
     *ts = f->read;
     if (f->in_entry || !f->read.t)
         return false;
-    return !f->flat || mg_time_cmp(f->read, f->given) != 0 || mg_cursor_drained(f->cursor);
+    return !f->flat || mg_time_cmp(f->read, f->given) != 0 || mg_tail_cursor_drained(f->cursor);
 }
 
 const struct mg_feed_ops mg_tail_feed = {

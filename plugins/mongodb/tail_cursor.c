@@ -15,7 +15,7 @@
 /* Replies of a few hundred KB for usual entries: libmongoc holds each twice. */
 #define BATCH_ENTRIES 2000
 
-struct mg_cursor {
+struct mg_tail_cursor {
     struct cdcd_source *s;
     mongoc_client_session_t *session; /* NULL: the server has none */
     uint32_t server;
@@ -26,7 +26,7 @@ struct mg_cursor {
     bool drained, broken;
 };
 
-static enum cdcd_rc run(struct mg_cursor *c, const bson_t *command, const char *what,
+static enum cdcd_rc run(struct mg_tail_cursor *c, const bson_t *command, const char *what,
                         struct cdcd_error *err)
 {
     bson_error_t e;
@@ -50,7 +50,7 @@ static enum cdcd_rc run(struct mg_cursor *c, const bson_t *command, const char *
 }
 
 /* cursor: {id, firstBatch or nextBatch} */
-static enum cdcd_rc take_reply(struct mg_cursor *c, struct cdcd_error *err)
+static enum cdcd_rc take_reply(struct mg_tail_cursor *c, struct cdcd_error *err)
 {
     struct cdcd_bson_element cursor, id, batch;
     if (!cdcd_bson_find(mg_slice(&c->reply), "cursor", &cursor) ||
@@ -68,7 +68,7 @@ static enum cdcd_rc take_reply(struct mg_cursor *c, struct cdcd_error *err)
     return CDCD_OK;
 }
 
-static void command_find(const struct mg_cursor *c, struct mg_time from, bson_t *out)
+static void command_find(const struct mg_tail_cursor *c, struct mg_time from, bson_t *out)
 {
     bson_t filter, ts, level;
     BSON_APPEND_UTF8(out, "find", "oplog.rs");
@@ -90,7 +90,7 @@ static void command_find(const struct mg_cursor *c, struct mg_time from, bson_t 
     bson_append_document_end(out, &level);
 }
 
-static enum cdcd_rc find(struct mg_cursor *c, struct mg_time from, struct cdcd_error *err)
+static enum cdcd_rc find(struct mg_tail_cursor *c, struct mg_time from, struct cdcd_error *err)
 {
     bson_t command = BSON_INITIALIZER;
     command_find(c, from, &command);
@@ -99,7 +99,7 @@ static enum cdcd_rc find(struct mg_cursor *c, struct mg_time from, struct cdcd_e
     return rc == CDCD_OK ? take_reply(c, err) : rc;
 }
 
-static enum cdcd_rc get_more(struct mg_cursor *c, int64_t wait_ms, struct cdcd_error *err)
+static enum cdcd_rc get_more(struct mg_tail_cursor *c, int64_t wait_ms, struct cdcd_error *err)
 {
     bson_t command = BSON_INITIALIZER;
     BSON_APPEND_INT64(&command, "getMore", c->id);
@@ -111,7 +111,7 @@ static enum cdcd_rc get_more(struct mg_cursor *c, int64_t wait_ms, struct cdcd_e
     return rc == CDCD_OK ? take_reply(c, err) : rc;
 }
 
-static enum cdcd_rc choose_server(struct mg_cursor *c, struct cdcd_error *err)
+static enum cdcd_rc choose_server(struct mg_tail_cursor *c, struct cdcd_error *err)
 {
     bson_error_t e;
     mongoc_client_t *client = c->s->client;
@@ -128,15 +128,15 @@ static enum cdcd_rc choose_server(struct mg_cursor *c, struct cdcd_error *err)
     return CDCD_OK;
 }
 
-enum cdcd_rc mg_cursor_open(struct cdcd_source *s, struct mg_time from, int64_t batch,
-                            struct mg_cursor **out, struct cdcd_error *err)
+enum cdcd_rc mg_tail_cursor_open(struct cdcd_source *s, struct mg_time from, int64_t batch,
+                                 struct mg_tail_cursor **out, struct cdcd_error *err)
 {
-    struct mg_cursor *c = cdcd_xcalloc(1, sizeof *c);
+    struct mg_tail_cursor *c = cdcd_xcalloc(1, sizeof *c);
     c->s = s;
     c->batch = batch > 0 ? batch : s->cfg->batch_size > 0 ? s->cfg->batch_size : BATCH_ENTRIES;
     bson_init(&c->reply);
     if (choose_server(c, err) != CDCD_OK || find(c, from, err) != CDCD_OK) {
-        mg_cursor_close(c);
+        mg_tail_cursor_close(c);
         return CDCD_ERROR;
     }
     *out = c;
@@ -144,7 +144,7 @@ enum cdcd_rc mg_cursor_open(struct cdcd_source *s, struct mg_time from, int64_t 
 }
 
 /* A server that is in trouble is left to forget the cursor by itself. */
-static void kill_cursor(struct mg_cursor *c)
+static void kill_cursor(struct mg_tail_cursor *c)
 {
     bson_t command = BSON_INITIALIZER, cursors;
     struct cdcd_error ignored = {0};
@@ -157,7 +157,7 @@ static void kill_cursor(struct mg_cursor *c)
     bson_destroy(&command);
 }
 
-void mg_cursor_close(struct mg_cursor *c)
+void mg_tail_cursor_close(struct mg_tail_cursor *c)
 {
     if (!c)
         return;
@@ -172,7 +172,7 @@ void mg_cursor_close(struct mg_cursor *c)
 /* ---- reading ---- */
 
 /* The next one of the reply. AGAIN: it has no more. */
-static enum cdcd_rc from_reply(struct mg_cursor *c, struct cdcd_slice *document,
+static enum cdcd_rc from_reply(struct mg_tail_cursor *c, struct cdcd_slice *document,
                                struct cdcd_error *err)
 {
     struct cdcd_bson_element e;
@@ -192,7 +192,7 @@ static enum cdcd_rc from_reply(struct mg_cursor *c, struct cdcd_slice *document,
     return CDCD_OK;
 }
 
-bool mg_cursor_peek(struct mg_cursor *c, struct cdcd_slice *document)
+bool mg_tail_cursor_peek(struct mg_tail_cursor *c, struct cdcd_slice *document)
 {
     struct cdcd_error ignored;
     if (!c->peeked.ptr && from_reply(c, &c->peeked, &ignored) != CDCD_OK)
@@ -201,15 +201,15 @@ bool mg_cursor_peek(struct mg_cursor *c, struct cdcd_slice *document)
     return true;
 }
 
-static enum cdcd_rc ended(struct mg_cursor *c, struct cdcd_error *err)
+static enum cdcd_rc ended(struct mg_tail_cursor *c, struct cdcd_error *err)
 {
     c->broken = true;
     return cdcd_error_set(err, CDCD_ERR_RETRY,
                           "the server closed the cursor on local.oplog.rs; it is opened again");
 }
 
-enum cdcd_rc mg_cursor_next(struct mg_cursor *c, int64_t deadline_ms, struct cdcd_slice *document,
-                            struct cdcd_error *err)
+enum cdcd_rc mg_tail_cursor_next(struct mg_tail_cursor *c, int64_t deadline_ms,
+                                 struct cdcd_slice *document, struct cdcd_error *err)
 {
     for (;;) {
         enum cdcd_rc rc = from_reply(c, document, err);
@@ -227,17 +227,17 @@ enum cdcd_rc mg_cursor_next(struct mg_cursor *c, int64_t deadline_ms, struct cdc
     }
 }
 
-bool mg_cursor_ready(const struct mg_cursor *c)
+bool mg_tail_cursor_ready(const struct mg_tail_cursor *c)
 {
     return c->peeked.ptr || c->it.pos != c->it.end;
 }
 
-bool mg_cursor_drained(const struct mg_cursor *c)
+bool mg_tail_cursor_drained(const struct mg_tail_cursor *c)
 {
     return c->drained;
 }
 
-bool mg_cursor_dead(const struct mg_cursor *c)
+bool mg_tail_cursor_dead(const struct mg_tail_cursor *c)
 {
-    return !c->id && !mg_cursor_ready(c);
+    return !c->id && !mg_tail_cursor_ready(c);
 }

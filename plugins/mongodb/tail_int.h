@@ -8,24 +8,24 @@
 
 /* ---- tail_cursor.c: a tailable cursor on local.oplog.rs ---- */
 
-struct mg_cursor;
+struct mg_tail_cursor;
 /* Entries from `from` on, inclusive. Its first batch is here when it returns. batch 0: as
  * configured. */
-enum cdcd_rc mg_cursor_open(struct cdcd_source *s, struct mg_time from, int64_t batch,
-                            struct mg_cursor **out, struct cdcd_error *err);
-void mg_cursor_close(struct mg_cursor *c);
+enum cdcd_rc mg_tail_cursor_open(struct cdcd_source *s, struct mg_time from, int64_t batch,
+                                 struct mg_tail_cursor **out, struct cdcd_error *err);
+void mg_tail_cursor_close(struct mg_tail_cursor *c);
 /* The next entry, borrowed until the next call. AGAIN: none before the deadline (monotonic ms; 0:
  * do not ask the server). */
-enum cdcd_rc mg_cursor_next(struct mg_cursor *c, int64_t deadline_ms, struct cdcd_slice *document,
-                            struct cdcd_error *err);
+enum cdcd_rc mg_tail_cursor_next(struct mg_tail_cursor *c, int64_t deadline_ms,
+                                 struct cdcd_slice *document, struct cdcd_error *err);
 /* The next one stays the next one. False: none is here. */
-bool mg_cursor_peek(struct mg_cursor *c, struct cdcd_slice *document);
+bool mg_tail_cursor_peek(struct mg_tail_cursor *c, struct cdcd_slice *document);
 /* An entry is here. */
-bool mg_cursor_ready(const struct mg_cursor *c);
+bool mg_tail_cursor_ready(const struct mg_tail_cursor *c);
 /* The server was asked after the last entry and had none. */
-bool mg_cursor_drained(const struct mg_cursor *c);
+bool mg_tail_cursor_drained(const struct mg_tail_cursor *c);
 /* The server holds no cursor: there was nothing at or after `from`. */
-bool mg_cursor_dead(const struct mg_cursor *c);
+bool mg_tail_cursor_dead(const struct mg_tail_cursor *c);
 
 /* ---- tail_names.c: what became of collections ---- */
 
