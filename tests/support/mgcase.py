@@ -322,7 +322,7 @@ def source_store(database, but=(SYNC,)):
         rows = {}
         for doc in database.get_collection(name, codec_options=CODEC).find():
             key = json.dumps(json.loads(json_util.dumps({"v": doc["_id"]}, json_options=relaxed))["v"],
-                             ensure_ascii=False, separators=(",", ":"))
+                             ensure_ascii=False, separators=(",", ": "))
             rows[key] = doc
         if rows:
             out[name] = rows

@@ -14,12 +14,14 @@
  *
  * It is steered while it runs by {mgfake: WHAT, value: X, ...} on any database:
  *   append       file: path of entries; entries: array of entries; docs: array of {ns, _id, doc},
- * versions of documents as of the last entry (without doc: deleted) rollover X   the oldest X
- * entries are no longer there: 136 CappedPositionLost to who stood there rollback X   the newest X
- * are undone; all other connections are cut, cursors are gone fail         the next `times`
- * commands named `command` (of `collection`, if it is given) are answered with code, message and
- * labels; code 0: the connection is cut instead stepdown X   for X ms hello says secondary; all
- * other connections are cut, cursors are gone killcursors  all cursors are gone: 43 CursorNotFound
+ *                versions of documents as of the last entry (without doc: deleted); rising:
+ *                entries whose ts does not rise get the next one
+ *   rollover X   the oldest X entries are gone: 136 CappedPositionLost to who stood there
+ *   rollback X   the newest X are undone; all other connections are cut, cursors are gone
+ *   fail         the next `times` commands named `command` (of `collection`, if it is given) are
+ *                answered with code, message and labels; code 0: the connection is cut instead
+ *   stepdown X   for X ms hello says secondary; all other connections are cut, cursors are gone
+ *   killcursors  all cursors are gone: 43 CursorNotFound
  *   oldest X     the oldest time that documents can be read at (timestamp): 239 SnapshotTooOld
  *   stats        {commands: {name: count}, entries, first, last, cursors, sent}
  */
@@ -78,6 +80,8 @@ static int control_append(struct request *r)
 {
     struct value file = get(r->body, "file");
     bool of_file = false;
+
+    server.oplog.rising = get_flag(r->body, "rising");
     if (file.type &&
         !file_documents(text_of(file).ptr, append_entry, &of_file, r->message, sizeof r->message))
         return BAD_VALUE;
