@@ -366,7 +366,8 @@ static enum cdcd_rc put_change(struct mg_stream *st, struct cdcd_batch *b,
     mg_name_look(n, st->s->filter);
     if (!skip)
         return put_document(st, b, c, n, err);
-    if (c->transaction && st->s->env->tx_metadata)
+    /* All of it was delivered: its END record, too. */
+    if (c->transaction && st->s->env->tx_metadata && st->skip_ord != MG_ORD_ALL)
         count(st, n, NULL);
     return CDCD_OK;
 }
