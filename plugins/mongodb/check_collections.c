@@ -143,21 +143,16 @@ static void summary(struct collections *s)
 void check_collections(struct check *c, bool allowed)
 {
     struct collections s = {.c = c};
-    bson_error_t e = {0};
-    bson_t opts = BSON_INITIALIZER;
     struct cdcd_error err = {0};
-    char **names = mongoc_client_get_database_names_with_opts(c->client, &opts, &e);
-    bson_destroy(&opts);
-    if (!names) {
-        mg_error(&err, &e, NULL, "listing the databases");
+    char **names;
+    if (mg_database_names(c->client, c->cfg, c->filter, &names, &err) != CDCD_OK) {
         addf(c, CDCD_CHECK_FAIL, "databases",
-             e.code == UNAUTHORIZED ? mg_grant_command(c->client, c->cfg) : NULL, "%s", err.text);
+             err.class == CDCD_ERR_CONFIG ? mg_grant_command(c->client, c->cfg) : NULL, "%s",
+             err.text);
         return;
     }
-    for (char **n = names; *n; n++) {
-        if (mg_filter_database(c->filter, cdcd_slice_str(*n)))
-            check_database(&s, *n);
-    }
+    for (char **n = names; *n; n++)
+        check_database(&s, *n);
     bson_strfreev(names);
     cdcd_report_end(c->report, &s.image_lines, "images");
     cdcd_report_end(c->report, &s.read_lines, "collection");

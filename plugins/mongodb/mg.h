@@ -141,8 +141,12 @@ enum cdcd_rc mg_try_capture(mongoc_client_t *c, const struct mg_config *cfg, boo
                             struct cdcd_error *err);
 /* The command that gives cdcd's user what cfg needs; malloc'ed. */
 char *mg_grant_command(mongoc_client_t *c, const struct mg_config *cfg);
+/* The captured databases that the account can see, to be freed by bson_strfreev(). */
+enum cdcd_rc mg_database_names(mongoc_client_t *c, const struct mg_config *cfg,
+                               const struct mg_filter *f, char ***out, struct cdcd_error *err);
 /* Whether anything that the account can see is captured: warns when not. */
-enum cdcd_rc mg_server_sees(mongoc_client_t *c, struct mg_filter *f, struct cdcd_error *err);
+enum cdcd_rc mg_server_sees(mongoc_client_t *c, const struct mg_config *cfg, struct mg_filter *f,
+                            struct cdcd_error *err);
 /* Begins an array within a document, to be ended by bson_append_array_end(). libbson 2 has another
  * name for it, and warns of the old one. */
 static inline bool mg_array_begin(bson_t *b, const char *name, bson_t *child)

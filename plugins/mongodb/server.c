@@ -344,20 +344,47 @@ static enum cdcd_rc sees_collection(mongoc_client_t *c, struct mg_filter *f, con
     return rc;
 }
 
-enum cdcd_rc mg_server_sees(mongoc_client_t *c, struct mg_filter *f, struct cdcd_error *err)
+/* The array with the target's database alone: an account for a part need not list the rest. */
+static char **target_database(const struct mg_config *cfg)
+{
+    char **names = bson_malloc0(2 * sizeof *names);
+    names[0] = bson_strndup(cfg->target, strcspn(cfg->target, "."));
+    return names;
+}
+
+enum cdcd_rc mg_database_names(mongoc_client_t *c, const struct mg_config *cfg,
+                               const struct mg_filter *f, char ***out, struct cdcd_error *err)
 {
     bson_error_t e = {0};
     bson_t opts = BSON_INITIALIZER;
-    enum cdcd_rc rc = CDCD_OK;
-    bool seen = false;
-    char **names = mongoc_client_get_database_names_with_opts(c, &opts, &e);
+    if (cfg->capture != MG_OPLOG && cfg->scope != MG_SCOPE_DEPLOYMENT)
+        *out = target_database(cfg);
+    else
+        *out = mongoc_client_get_database_names_with_opts(c, &opts, &e);
     bson_destroy(&opts);
-    if (!names)
+    if (!*out)
         return mg_error(err, &e, NULL, "listing the databases");
-    for (char **n = names; *n && !seen && rc == CDCD_OK; n++) {
-        if (mg_filter_database(f, cdcd_slice_str(*n)))
-            rc = sees_collection(c, f, *n, &seen, err);
+    size_t n = 0;
+    for (char **name = *out; *name; name++) {
+        if (mg_filter_database(f, cdcd_slice_str(*name)))
+            (*out)[n++] = *name;
+        else
+            bson_free(*name);
     }
+    (*out)[n] = NULL;
+    return CDCD_OK;
+}
+
+enum cdcd_rc mg_server_sees(mongoc_client_t *c, const struct mg_config *cfg, struct mg_filter *f,
+                            struct cdcd_error *err)
+{
+    char **names;
+    bool seen = false;
+    enum cdcd_rc rc = mg_database_names(c, cfg, f, &names, err);
+    if (rc != CDCD_OK)
+        return rc;
+    for (char **n = names; *n && !seen && rc == CDCD_OK; n++)
+        rc = sees_collection(c, f, *n, &seen, err);
     bson_strfreev(names);
     if (rc == CDCD_OK && !seen)
         cdcd_warn("mongodb", "no collection that the account can see is captured yet: "

@@ -166,7 +166,7 @@ static enum cdcd_rc open_server(struct cdcd_source *s, struct cdcd_error *err)
         rc = mg_check_server(s->client, s->cfg, &s->server, err);
     if (rc == CDCD_OK)
         rc = check_version(s->cfg, &s->server, err);
-    return rc == CDCD_OK ? mg_server_sees(s->client, s->filter, err) : rc;
+    return rc == CDCD_OK ? mg_server_sees(s->client, s->cfg, s->filter, err) : rc;
 }
 
 static enum cdcd_rc source_open(struct cdcd_source **out, const void *config,
