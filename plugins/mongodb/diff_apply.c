@@ -10,8 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* No document of a server is larger than 16 MB and a bit; a diff can ask for any array's size. */
-#define DOCUMENT_MAX (32u << 20)
+/* No document of a server is larger than 16 MB and a bit; a diff can ask for any array's size.
+ * Each element has a name of digits: with more of them than this they alone are larger. */
+#define DOCUMENT_MAX (17u << 20)
+#define ELEMENTS_MAX (DOCUMENT_MAX / 8)
 
 enum node_kind { NODE_SET, NODE_UNSET, NODE_SUB };
 enum holds {
@@ -529,7 +531,11 @@ static bool apply_array(struct apply *x, struct node *n, struct cdcd_slice befor
     }
     if (more < 0)
         return misfit(x, n, "is malformed BSON");
-    for (; i < needs || (n->size >= 0 && i < limit); i++) {
+    if (n->size >= 0 && limit > needs)
+        needs = limit;
+    if (needs > ELEMENTS_MAX && i < needs)
+        return misfit(x, n, "grows larger than any document can be");
+    for (; i < needs; i++) {
         int len = snprintf(digits, sizeof digits, "%u", i);
         struct cdcd_slice name = {digits, (size_t)len};
         struct node *c = find(x->tree, n, name);

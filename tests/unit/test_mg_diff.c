@@ -188,6 +188,12 @@ static const struct {
      "grows larger than any document"},
     {"{\"a\":[]}", "{\"$v\":2,\"diff\":{\"sa\":{\"a\":true,\"l\":2147483647}}}",
      "grows larger than any document"},
+    /* so large that only the bytes tell */
+    {"{\"a\":[]}", "{\"$v\":2,\"diff\":{\"sa\":{\"a\":true,\"u2200000\":1}}}",
+     "grows larger than any document"},
+    /* names twice in a document: each is changed */
+    {"{\"a\":{\"x\":1},\"a\":{\"y\":2}}", "{\"$v\":2,\"diff\":{\"sa\":{\"u\":{\"x\":5}}}}",
+     "{\"a\":{\"x\":5},\"a\":{\"y\":2,\"x\":5}}"},
     /* modifiers */
     {"{\"a\":1}", "{\"$v\":1,\"$set\":{\"b.c.d\":1,\"e\":2,\"b.c.f\":3}}",
      "{\"a\":1,\"b\":{\"c\":{\"d\":1,\"f\":3}},\"e\":2}"},
