@@ -180,8 +180,6 @@ static enum cdcd_rc take_reply(struct mg_feed *f, const char *batch_name, struct
 /* ---- errors ---- */
 
 #define E_NO_MATCHING_DOCUMENT 47
-#define E_INVALID_RESUME_TOKEN 260
-#define E_FATAL                280
 #define E_HISTORY_LOST         286
 #define E_OBJECT_TOO_LARGE     10334
 
@@ -205,17 +203,7 @@ static enum cdcd_rc failed(struct mg_feed *f, const bson_error_t *e, struct cdcd
     f->broken = code == 0;
     f->cursor = 0;
     if (code == E_HISTORY_LOST)
-        cdcd_error_set(err, CDCD_ERR_LOSS,
-                       "the position %s is no longer in the oplog, so changes after it are lost: "
-                       "%s (286 ChangeStreamHistoryLost); a new snapshot is needed (snapshot.mode "
-                       "when_needed takes one by itself), and a larger oplog against the next time",
-                       where, e->message);
-    else if (code == E_INVALID_RESUME_TOKEN)
-        cdcd_error_set(
-            err, CDCD_ERR_LOSS,
-            "the server does not understand the resume token of position %s: %s; was the "
-            "deployment replaced by another one? A new snapshot is needed",
-            where, e->message);
+        (void)mg_error(err, e, reply, "the position %s is no longer in the oplog", where);
     else if (code == E_NO_MATCHING_DOCUMENT && strstr(e->message, "image"))
         cdcd_error_set(
             err, CDCD_ERR_CONFIG,
@@ -223,11 +211,7 @@ static enum cdcd_rc failed(struct mg_feed *f, const bson_error_t *e, struct cdcd
             "change is made (collMod: changeStreamPreAndPostImages: {enabled: true}), or "
             "set capture.mode.full.update.type: lookup",
             where, e->message);
-    else if (code == E_FATAL) {
-        (void)mg_error(err, e, reply, "change stream behind %s", where);
-        cdcd_error_context(err, "the server cannot go on at this position (another deployment, or "
-                                "an oplog that was rolled back?); a new snapshot is needed");
-    } else
+    else
         (void)mg_error(err, e, reply, "change stream behind %s", where);
     cdcd_buf_free(&at);
     return CDCD_ERROR;

@@ -171,10 +171,6 @@ static const char *lacks(const struct mg_event *e)
         return "it names no collection";
     if (!e->key.ptr)
         return "it has no documentKey";
-    if (!e->after.ptr && (e->op == CDCD_OP_CREATE || e->replaces))
-        return "it has no fullDocument";
-    if (e->op == CDCD_OP_UPDATE && !e->replaces && !e->update.ptr)
-        return "it has no updateDescription";
     return NULL;
 }
 
@@ -421,6 +417,10 @@ enum cdcd_rc mg_event_change(const struct mg_event *e, struct cdcd_arena *a, str
     struct cdcd_bson_element id;
     if (!cdcd_bson_find(e->key, "_id", &id))
         return bad(e, "its documentKey has no _id", err);
+    if (!e->after.ptr && (e->op == CDCD_OP_CREATE || e->replaces))
+        return bad(e, "it has no fullDocument", err);
+    if (e->op == CDCD_OP_UPDATE && !e->replaces && !e->update.ptr)
+        return bad(e, "it has no updateDescription", err);
     out->id = cdcd_cell_bson(id.type, id.value.ptr, id.value.len);
     out->replaces = e->replaces;
     out->before = e->before;

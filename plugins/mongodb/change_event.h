@@ -36,13 +36,13 @@ struct mg_event {
 };
 
 /* DATA error, with the time and the collection where they can be read, when it is malformed or
- * lacks what its kind must have. */
+ * lacks what its kind must have. Its documents may be missing (a projection). */
 enum cdcd_rc mg_event_parse(struct cdcd_slice document, struct mg_event *out,
                             struct cdcd_error *err);
 
 /* The change of a DOCUMENT or COMMAND. Slices stay within the document, but the update and the
  * command's `o`, which are made in the arena. after_lookup and lookup_done are the caller's, who
- * knows what the server was asked for. */
+ * knows what the server was asked for. DATA error when a document is missing. */
 enum cdcd_rc mg_event_change(const struct mg_event *e, struct cdcd_arena *a, struct mg_change *out,
                              struct cdcd_error *err);
 
