@@ -20,7 +20,9 @@ What must hold:
   from `mark`   each change once, with its exact version, in order; a transaction under one position
 
 Before the mark the snapshot overlaps with the stream (plugins/mongodb/stream.h), where an insert
-whose document is gone by then, or a delete whose document is there again, is left out.
+whose document is gone by then, or a delete whose document is there again, is left out; after it that
+holds for a document that was looked up and so ran ahead. So `mark` is for a load that makes no
+document again (reuse=False), or for a stream that looks nothing up (capture.mode: change_streams).
 """
 import collections
 import random
@@ -238,20 +240,21 @@ class Load:
         return Mark({k: len(h) for w in self.workers for k, h in w.history.items()},
                     max((r["headers"]["cdcd.pos"] for r in records), default=""))
 
-    def verify(self, records, mark=None):
+    def verify(self, records, mark=None, plain=False):
+        """plain: nothing was looked up, an update has its updateDescription only."""
         history, there = {}, {}
         for w in self.workers:
             history.update({k: h for k, h in w.history.items() if h})
             there.update(w.there)
-        return Verifier(history, there, mark).verify(records)
+        return Verifier(history, there, mark, plain).verify(records)
 
 
 Mark = collections.namedtuple("Mark", "counts pos")
 
 
 class Verifier:
-    def __init__(self, history, there, mark):
-        self.history, self.there, self.mark = history, there, mark
+    def __init__(self, history, there, mark, plain):
+        self.history, self.there, self.mark, self.plain = history, there, mark, plain
         self.problems = []
         self.stats = collections.Counter()
 
@@ -271,6 +274,12 @@ class Verifier:
             raise Mismatch("%d problems, %s\n  %s" % (len(self.problems), dict(self.stats),
                                                        "\n  ".join(self.problems[:SHOWN])))
         return dict(self.stats)
+
+    def shown(self, record):
+        """The version that a reader of the record has; None: no document."""
+        if self.plain and record["value"]["op"] == "u" and record["value"]["after"] is None:
+            return described(record)
+        return version(record["value"]["after"])
 
     def sort(self, records):
         by_key, seen, last, tombstone = collections.defaultdict(list), set(), {}, {}
@@ -301,7 +310,7 @@ class Verifier:
         versions, ahead, gone, updates = 0, False, False, []
         exact = [r for r in records if self.mark and r["headers"]["cdcd.pos"] > self.mark.pos]
         for r in records:
-            op, n = r["value"]["op"], version(r["value"]["after"])
+            op, n = r["value"]["op"], self.shown(r)
             self.stats[op] += 1
             if op == "u" and described(r) is not None:
                 updates.append(described(r))
@@ -317,7 +326,7 @@ class Verifier:
             versions, ahead = n, r["headers"].get("cdcd.after") == "lookup"
         if updates != sorted(set(updates)):
             self.wrong("%s: updates not once and in order: %s", k, updates)
-        here = version(records[-1]["value"]["after"]) if records else None
+        here = self.shown(records[-1]) if records else None
         if here != self.there.get(k):
             self.wrong("%s: the last record has version %s, the collection %s: %s", k, here,
                        self.there.get(k), self.brief(records))
