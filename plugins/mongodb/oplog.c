@@ -279,6 +279,7 @@ static bool flag(struct cdcd_slice document, const char *name)
 static enum cdcd_rc apply_ops_kind(const struct raw *r, const struct cdcd_bson_element *first,
                                    struct mg_entry *out, struct cdcd_error *err)
 {
+    struct cdcd_bson_element count;
     bool separate = r->multi_op_type == 1;
 
     if (first->type != CDCD_BSON_ARRAY)
@@ -287,7 +288,10 @@ static enum cdcd_rc apply_ops_kind(const struct raw *r, const struct cdcd_bson_e
         return bad(r, err, "multiOpType %lld is not known", (long long)r->multi_op_type);
     out->ops = first->value;
     out->transaction = !separate && r->lsid.ptr && r->has_txn_number;
-    if (flag(r->o, "partialTxn") || flag(r->o, "prepare"))
+    out->prepared = flag(r->o, "prepare");
+    if (cdcd_bson_find(r->o, "count", &count) && !number_value(&count, &out->count))
+        return bad(r, err, "count is no number");
+    if (flag(r->o, "partialTxn") || out->prepared)
         out->kind = MG_ENTRY_PART;
     else if (!separate && mg_time_number(r->prev))
         out->kind = MG_ENTRY_COMMIT;
@@ -358,6 +362,7 @@ enum cdcd_rc mg_entry_parse(struct cdcd_slice document, struct mg_entry *out,
                              .has_txn_number = r.has_txn_number,
                              .txn_number = r.txn_number,
                              .from_migrate = r.from_migrate,
+                             .count = -1,
                              .body = document,
                              .what = r.op};
     if (make_op(&r, &out->op, err) != CDCD_OK)

@@ -55,6 +55,9 @@ struct mg_entry {
                           nor t (the term), as servers that are only compatible with MongoDB
                           write them */
     bool from_migrate; /* fromMigrate: a chunk moved between shards, no change of a user */
+    bool prepared;     /* PART: the last one; a commitTransaction's `prev` is always such a one */
+    int64_t count;     /* COMMIT, prepared PART: operations in all parts together, where the entry
+                          says so; -1: it does not */
     struct cdcd_slice ops;  /* OPS, PART, COMMIT: the array of an applyOps; ptr NULL: none */
     struct cdcd_slice body; /* the whole entry */
     struct cdcd_slice what; /* name of the command or op, for messages and counts */

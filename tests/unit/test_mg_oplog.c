@@ -353,6 +353,7 @@ static const struct {
     {"{" TS ",\"op\":\"c\",\"ns\":\"d.$cmd\",\"o\":{}}", "malformed or empty"},
     {"{" TS ",\"op\":\"c\",\"o\":{\"drop\":\"c\"}}", "command drop has no ns"},
     {"{" TS "," ADMIN ",\"o\":{\"applyOps\":{}}}", "applyOps is no array"},
+    {"{" TS "," ADMIN ",\"o\":{\"applyOps\":[],\"count\":\"1\"}}", "count is no number"},
     {"{" TS "," ADMIN ",\"o\":{\"applyOps\":[]},\"multiOpType\":2}", "multiOpType 2"},
     {"{" TS "," ADMIN "," NULL_ ",\"o\":{\"commitTransaction\":1}}", "without prevOpTime"},
     {"{" TS "," ADMIN ",\"prevOpTime\":{\"t\":1},\"o\":{\"commitTransaction\":1}}",
@@ -457,6 +458,34 @@ static void test_from_migrate(void **state)
     }
 }
 
+/* What a chain of parts is checked with. */
+static void test_parts(void **state)
+{
+    static const struct {
+        const char *json;
+        bool prepared;
+        int count;
+    } parts[] = {
+        {"{" TS "," ADMIN "," NULL_ ",\"o\":{\"applyOps\":[],\"partialTxn\":true}}", false, -1},
+        {"{" TS "," ADMIN "," PREV ",\"o\":{\"applyOps\":[],\"prepare\":true,\"count\":7}}", true,
+         7},
+        {"{" TS "," ADMIN "," PREV ",\"o\":{\"applyOps\":[],\"count\":{\"$numberLong\":\"9\"}}}",
+         false, 9},
+        {"{" TS "," ADMIN "," PREV ",\"o\":{\"commitTransaction\":1}}", false, -1},
+    };
+    struct cdcd_error err;
+    struct mg_entry e;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        struct cdcd_slice document = from_json(parts[i].json);
+        assert_int_equal(mg_entry_parse(document, &e, &err), CDCD_OK);
+        assert_int_equal(e.prepared, parts[i].prepared);
+        assert_int_equal(e.count, parts[i].count);
+        drop(document);
+    }
+}
+
 /* ---- commands ---- */
 
 static const struct {
@@ -545,7 +574,7 @@ int main(void)
         cmocka_unit_test(test_recorded), cmocka_unit_test(test_cut),
         cmocka_unit_test(test_shapes),   cmocka_unit_test(test_faults),
         cmocka_unit_test(test_nesting),  cmocka_unit_test(test_from_migrate),
-        cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_commands), cmocka_unit_test(test_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
