@@ -4,10 +4,12 @@
  */
 #include "mg.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* Set once any client of this process has been answered: from then on a refused password or a host
  * without a name is an incident to wait out, not a mistake in the configuration. */
@@ -173,20 +175,23 @@ static const struct code_class *of_first(const bson_error_t *e)
 
 static const struct code_class *of_client(const bson_error_t *e)
 {
-    static const struct code_class retry = {0, CDCD_ERR_RETRY, NULL},
-                                   fatal = {0, CDCD_ERR_FATAL, NULL},
-                                   wire = {
-                                       0, CDCD_ERR_CONFIG,
-                                       "server and libmongoc have no protocol in common: use newer "
-                                       "ones"};
+    static const struct code_class retry = {0, CDCD_ERR_RETRY, NULL};
+    static const struct code_class fatal = {0, CDCD_ERR_FATAL, NULL};
+    static const struct code_class wire = {
+        0, CDCD_ERR_CONFIG, "server and libmongoc have no protocol in common: use newer ones"};
+    static const struct code_class none = {
+        0, CDCD_ERR_RETRY,
+        "no server that answers is of the set (replicaSet) and of the kind (readPreference) that "
+        "`url` asks for; there may be no primary now"};
     const struct code_class *first = connected_once ? NULL : of_first(e);
     if (first)
         return first;
     switch (e->domain) {
     case MONGOC_ERROR_PROTOCOL:
         return e->code == MONGOC_ERROR_PROTOCOL_BAD_WIRE_VERSION ? &wire : &retry;
-    case MONGOC_ERROR_STREAM:
-    case MONGOC_ERROR_SERVER_SELECTION: return &retry;
+    case MONGOC_ERROR_STREAM: return &retry;
+    /* What is wrong with each server stands in brackets; without them all answered. */
+    case MONGOC_ERROR_SERVER_SELECTION: return strchr(e->message, '[') ? &retry : &none;
     default: return is_auth(e) ? &retry : &fatal;
     }
 }
@@ -301,6 +306,19 @@ static void default_int(mongoc_uri_t *uri, const char *option, int64_t value)
         mongoc_uri_set_option_as_int32(uri, option, value > INT32_MAX ? INT32_MAX : (int32_t)value);
 }
 
+/* The library only says that the connection failed. */
+static enum cdcd_rc check_files(const mongoc_uri_t *uri, struct cdcd_error *err)
+{
+    static const char *const options[] = {MONGOC_URI_TLSCAFILE, MONGOC_URI_TLSCERTIFICATEKEYFILE};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        const char *path = mongoc_uri_get_option_as_utf8(uri, options[i], NULL);
+        if (path && access(path, R_OK) != 0)
+            return cdcd_error_set(err, CDCD_ERR_CONFIG, "%s of url: cannot read %s: %s", options[i],
+                                  path, strerror(errno));
+    }
+    return CDCD_OK;
+}
+
 enum cdcd_rc mg_client_new(const struct mg_config *cfg, mongoc_client_t **out,
                            struct cdcd_error *err)
 {
@@ -309,8 +327,11 @@ enum cdcd_rc mg_client_new(const struct mg_config *cfg, mongoc_client_t **out,
     *out = NULL;
     pthread_once(&once, library_init);
     mongoc_uri_t *uri = parse_url(cfg->url, err);
-    if (!uri)
+    if (!uri || check_files(uri, err) != CDCD_OK) {
+        if (uri)
+            mongoc_uri_destroy(uri);
         return CDCD_ERROR;
+    }
     if (!mongoc_uri_get_appname(uri))
         mongoc_uri_set_appname(uri, "cdcd");
     default_int(uri, MONGOC_URI_CONNECTTIMEOUTMS, cfg->connect_timeout_ms);
@@ -318,12 +339,14 @@ enum cdcd_rc mg_client_new(const struct mg_config *cfg, mongoc_client_t **out,
     mongoc_client_t *c = mongoc_client_new_from_uri_with_error(uri, &e);
     mongoc_uri_destroy(uri);
     if (!c) {
+        if (e.domain != MONGOC_ERROR_STREAM)
+            return url_error(cfg->url, e.message, err);
         /* The names of mongodb+srv:// are looked up here. */
-        bool lookup = e.domain == MONGOC_ERROR_STREAM;
-        if (lookup && atomic_load(&connected_once))
-            return cdcd_error_set(err, CDCD_ERR_RETRY, "looking up the hosts of url: %s",
-                                  tells_secret(e.message, cfg->url) ? "failed" : e.message);
-        return url_error(cfg->url, e.message, err);
+        bool again = atomic_load(&connected_once);
+        return cdcd_error_set(err, again ? CDCD_ERR_RETRY : CDCD_ERR_CONFIG, "%s%s",
+                              tells_secret(e.message, cfg->url) ? "the host of url is not found"
+                                                                : e.message,
+                              again ? "" : "; correct the host in `url`");
     }
     /* The server's codes in one domain. */
     mongoc_client_set_error_api(c, MONGOC_ERROR_API_VERSION_2);

@@ -136,6 +136,9 @@ class Addresses(Case):
         p = self.pipe(db)
         for url, pattern in (("mongodb://no-such-host.invalid:27017/", r"no-such-host\.invalid.*correct the host"),
                              ("mongodb://127.0.0.1:notaport/", "url is no valid connection string"),
+                             ("mongodb+srv://no-such-host.example.invalid/", r"no-such-host\.example\.invalid.*correct the host"),
+                             ("mongodb://127.0.0.1:1/?tls=true&tlsCAFile=/nowhere/ca.pem", "(?i)tlscafile.*/nowhere/ca.pem"),
+                             ("mongodb://127.0.0.1:1/?authMechanism=NOPE", "NOPE"),
                              ("postgresql://cdcd@127.0.0.1:%d/" % self.mongo.port, "mongodb://"),
                              ("nonsense", "mongodb://"), ("", "url")):
             with self.subTest(url):
@@ -158,7 +161,7 @@ class Addresses(Case):
         p = self.few_retries(p)
         p.start(wait=False)
         self.assertIn(p.cdcd.wait(60), (1, 2), p.cdcd.logs())
-        self.assertRegex(p.cdcd.logs(), "other|[Nn]o suitable servers")
+        self.assertRegex(p.cdcd.logs(), "replicaSet.*that `url` asks for")
 
     def test_nobody_listens(self):
         """A server that is not there may come back: cdcd waits, says so, and can be stopped."""
