@@ -241,6 +241,10 @@ static struct node *path_node(struct tree *t, struct cdcd_slice path, struct cdc
     steps_begin(&s, path, paths);
     while ((more = steps_next(&s, &name)) == 1) {
         struct node *c = find(t, at, name);
+        if (name.len && memchr(name.ptr, 0, name.len)) { /* a string may have one, a name not */
+            bad_path(t, path, "a NUL in a name");
+            return NULL;
+        }
         if (depth++ == CDCD_BSON_DEPTH) {
             bad_path(t, path, "too deep");
             return NULL;

@@ -220,6 +220,10 @@ static const struct {
     {"{}",
      "{\"$v\":2,\"diff\":{\"updatedFields\":{\"a\":1},\"disambiguatedPaths\":{\"a\":[null]}}}",
      "disambiguatedPaths are malformed"},
+    {"{}",
+     "{\"$v\":2,\"diff\":{\"updatedFields\":{\"a\":1},\"disambiguatedPaths\":{\"a\":[\"a\\u0000b\"]"
+     "}}}",
+     "a NUL in a name"},
 };
 
 static void check_update(struct cdcd_arena *a, const char *before, const char *update,
