@@ -54,9 +54,73 @@ static enum cdcd_rc read_part(struct mg_chain *ch, struct mg_time ts, mongoc_cur
                           ch->commit.ts.t, ch->commit.ts.i, ts.t, ts.i);
 }
 
+/* ---- which there are ---- */
+
+static bool is_prepare(const struct mg_entry *e)
+{
+    struct cdcd_bson_element o, prepare;
+    return cdcd_bson_find(e->body, "o", &o) && o.type == CDCD_BSON_DOCUMENT &&
+           cdcd_bson_find(o.value, "prepare", &prepare);
+}
+
+/* The prepared part, for a commit that points at an earlier one: among the entries between them. */
+static enum cdcd_rc find_prepared(struct mg_chain *ch, struct mg_time after, struct mg_time *ts,
+                                  struct cdcd_error *err)
+{
+    bson_t filter = BSON_INITIALIZER, sub;
+    BSON_APPEND_DOCUMENT_BEGIN(&filter, "ts", &sub);
+    BSON_APPEND_TIMESTAMP(&sub, "$gt", after.t, after.i);
+    BSON_APPEND_TIMESTAMP(&sub, "$lt", ch->commit.ts.t, ch->commit.ts.i);
+    bson_append_document_end(&filter, &sub);
+    mongoc_collection_t *c = mongoc_client_get_collection(ch->client, "local", "oplog.rs");
+    mongoc_cursor_t *cursor = mongoc_collection_find_with_opts(c, &filter, NULL, NULL);
+    mongoc_collection_destroy(c);
+    bson_destroy(&filter);
+    const bson_t *doc, *reply = NULL;
+    bson_error_t e;
+    struct mg_entry part;
+    enum cdcd_rc rc = CDCD_OK;
+    *ts = (struct mg_time){0, 0};
+    while (rc == CDCD_OK && mongoc_cursor_next(cursor, &doc)) {
+        rc = mg_entry_parse(mg_slice(doc), &part, err);
+        if (rc == CDCD_OK && part.kind == MG_ENTRY_PART && is_prepare(&part) &&
+            part.txn_number == ch->commit.txn_number && cdcd_slice_eq(part.lsid, ch->commit.lsid))
+            *ts = part.ts;
+    }
+    if (rc == CDCD_OK && mongoc_cursor_error_document(cursor, &e, &reply))
+        rc = mg_error(err, &e, reply, "cannot read the oplog after %" PRIu32 ":%" PRIu32, after.t,
+                      after.i);
+    mongoc_cursor_destroy(cursor);
+    if (rc == CDCD_OK && !ts->t)
+        rc = cdcd_error_set(err, CDCD_ERR_DATA,
+                            "oplog entry %" PRIu32 ":%" PRIu32 " commits a prepared transaction, "
+                            "and no entry before it prepares that",
+                            ch->commit.ts.t, ch->commit.ts.i);
+    return rc;
+}
+
+/* What the part at ts says of the one before it. */
+static enum cdcd_rc read_link(struct mg_chain *ch, struct mg_time ts, struct mg_time *prev,
+                              bool *prepare, struct cdcd_error *err)
+{
+    mongoc_cursor_t *cursor;
+    struct cdcd_slice document;
+    struct mg_entry e;
+    enum cdcd_rc rc = read_part(ch, ts, &cursor, &document, err);
+    if (rc == CDCD_OK)
+        rc = mg_entry_parse(document, &e, err);
+    if (rc == CDCD_OK) {
+        *prev = e.prev;
+        *prepare = is_prepare(&e);
+    }
+    mongoc_cursor_destroy(cursor);
+    return rc;
+}
+
 static enum cdcd_rc find_parts(struct mg_chain *ch, struct cdcd_error *err)
 {
-    struct mg_time ts = ch->commit.prev;
+    struct mg_time ts = ch->commit.prev, prev;
+    bool prepare;
     while (ts.t) {
         struct mg_time newer = ch->nparts ? ch->parts[ch->nparts - 1] : ch->commit.ts;
         if (mg_time_cmp(ts, newer) >= 0)
@@ -64,21 +128,20 @@ static enum cdcd_rc find_parts(struct mg_chain *ch, struct cdcd_error *err)
                                   "oplog entry %" PRIu32 ":%" PRIu32
                                   " says that the part before it is %" PRIu32 ":%" PRIu32,
                                   newer.t, newer.i, ts.t, ts.i);
+        if (read_link(ch, ts, &prev, &prepare, err) != CDCD_OK)
+            return CDCD_ERROR;
+        if (!ch->nparts && !ch->commit.ops.ptr && !prepare) {
+            /* No part may be left out because of it. */
+            if (find_prepared(ch, ts, &ts, err) != CDCD_OK ||
+                read_link(ch, ts, &prev, &prepare, err) != CDCD_OK)
+                return CDCD_ERROR;
+        }
         if (ch->nparts == ch->cap) {
             ch->cap = ch->cap ? 2 * ch->cap : 16;
             ch->parts = cdcd_xrealloc(ch->parts, ch->cap * sizeof *ch->parts);
         }
         ch->parts[ch->nparts++] = ts;
-        mongoc_cursor_t *cursor;
-        struct cdcd_slice document;
-        struct mg_entry e;
-        enum cdcd_rc rc = read_part(ch, ts, &cursor, &document, err);
-        if (rc == CDCD_OK)
-            rc = mg_entry_parse(document, &e, err);
-        ts = rc == CDCD_OK ? e.prev : (struct mg_time){0, 0};
-        mongoc_cursor_destroy(cursor);
-        if (rc != CDCD_OK)
-            return rc;
+        ts = prev;
     }
     return CDCD_OK;
 }
