@@ -58,11 +58,12 @@ static void make_document(bson_t *b, unsigned i)
     BSON_APPEND_UTF8(&address, "street", "Long Street 12");
     BSON_APPEND_INT32(&address, "zip", (int32_t)(next_random() % 90000) + 10000);
     bson_append_document_end(b, &address);
-    BSON_APPEND_ARRAY_BEGIN(b, "tags", &tags);
+    bson_init(&tags); /* put in whole: libbson 2 warns of bson_append_array_begin */
     BSON_APPEND_UTF8(&tags, "0", "new");
     BSON_APPEND_UTF8(&tags, "1", "summer");
     BSON_APPEND_INT32(&tags, "2", 7);
-    bson_append_array_end(b, &tags);
+    BSON_APPEND_ARRAY(b, "tags", &tags);
+    bson_destroy(&tags);
 }
 
 static size_t run_libbson(bson_t *docs)
