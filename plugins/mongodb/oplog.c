@@ -12,6 +12,7 @@
 #include "oplog.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* The highest format of entries that is known. 1 is that of servers up to 2.4 (no `ui`). */
 #define ENTRY_VERSION 2
@@ -130,8 +131,9 @@ static const struct {
 
 static enum field which(struct cdcd_slice name)
 {
-    for (int i = 0; i < F_COUNT; i++) {
-        if (name.len == fields[i].len && memcmp(name.ptr, fields[i].name, name.len) == 0)
+    for (int i = 0; i < F_COUNT; i++) { /* few names come as far as memcmp */
+        if (name.len == fields[i].len && name.ptr[0] == fields[i].name[0] &&
+            memcmp(name.ptr, fields[i].name, name.len) == 0)
             return i;
     }
     return F_COUNT;
