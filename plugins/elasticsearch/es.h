@@ -84,7 +84,9 @@ struct es_reply {
     char error[256];        /* libcurl's, when status is 0 */
     int64_t retry_after_ms; /* -1: not said */
 };
-enum cdcd_rc es_http_new(const struct es_config *cfg, struct es_http **out, struct cdcd_error *err);
+/* env: for stopping(); NULL: nobody asks to stop. */
+enum cdcd_rc es_http_new(const struct es_config *cfg, const struct cdcd_sink_env *env,
+                         struct es_http **out, struct cdcd_error *err);
 void es_http_free(struct es_http *h);
 /* One request, waiting. RETRY: unreachable, timed out, 429, 5xx; CONFIG: 401, 403, TLS. Another
  * status of 400 and more is OK here: the caller looks at it. Gives up with RETRY when stopping()

@@ -1,0 +1,227 @@
+/*
+ * sink.h: the sink itself, and what its working files share: bulk.c, reply.c, policy.c, merge.c,
+ * truncate.c, state.c, mapping.c, rebuild.c.
+ *
+ * The way of a record: write() takes its batch; es_bulk_pump converts it into an item, which lives
+ * in the arena of the batch and stands in the queue of its lane; when the lane is free, a body is
+ * made of the first items, newest of each id only (es_merge has completed them before); the
+ * reply settles each item, or puts it in front of the queue again. A batch whose items are all
+ * settled is given back, in order; then its state is stored, then it is durable.
+ */
+#ifndef CDCD_PLUGIN_ELASTICSEARCH_SINK_H
+#define CDCD_PLUGIN_ELASTICSEARCH_SINK_H
+
+#include "es.h"
+
+/* ---- items and lanes ---- */
+
+/* One action on its way. Lives in the arena of its batch, until it is settled. */
+struct es_item {
+    struct es_item *next; /* in its lane's queue */
+    /* An earlier item of the same id that is not sent because this one is newer. It is settled
+     * with this one; when this one is refused it takes its place. */
+    struct es_item *older;
+    struct cdcd_batch *batch;
+    const struct cdcd_record *record;
+    struct es_action action;
+    uint64_t hash;       /* of index and id */
+    const char *refused; /* in the arena; set by es_merge: not to be sent, why */
+    uint32_t sent;       /* how often */
+    bool dead;           /* it is the document of the dead-letter index for its record */
+    bool bare;           /* dead, without the record's value */
+};
+
+struct es_queue {
+    struct es_item *first, *last;
+    size_t n, bytes;
+};
+
+struct es_lane {
+    struct es_queue queue;
+    int64_t oldest; /* monotonic ms: since when the first of the queue waits */
+    /* The request that is under way: */
+    bool busy;
+    struct es_item **items; /* in the order of the body */
+    size_t nitems, items_cap;
+    struct cdcd_buf body;
+    /* Later: */
+    int64_t not_before; /* monotonic ms */
+    unsigned failures;  /* in a row */
+    size_t most_items;  /* of the next body; 0: any number */
+};
+
+/* Counted since open; told when the sink closes. */
+struct es_counters {
+    uint64_t documents, deletes, requests, bytes, conflicts, missing, retried, refused,
+        dead_lettered, skipped, superseded, truncates, too_large, throttled;
+};
+
+/* A document of the state index. seq_no -1: it is not there. */
+struct es_guard {
+    int64_t seq_no, primary_term;
+};
+
+struct es_state; /* state.c */
+
+struct cdcd_sink {
+    const struct es_config *config;
+    const struct cdcd_sink_env *env;
+    struct es_http *http;
+    struct es_server server;
+    struct es_converter *converter;
+    struct es_indexes *indexes; /* mapping.c; NULL until it is first needed */
+    struct es_rebuild *rebuild; /* rebuild.c; NULL until it is first needed */
+    struct es_state *state;
+
+    struct es_lane *lanes;
+    unsigned nlanes, active; /* active: how many may be under way now */
+    unsigned busy;           /* how many are */
+    size_t bulk_bytes;       /* largest body now */
+    size_t too_large;        /* smallest body that was too large; 0: none was */
+    unsigned smooth;         /* requests in a row that were taken at once */
+    int64_t calm_since;      /* monotonic ms of the last 429 or 413 */
+
+    struct cdcd_batch *first, *last; /* held, in order of seq */
+    struct cdcd_batch *converting;   /* the one that is being converted, or the next one */
+    struct cdcd_record *cursor;      /* next record of it, when begun */
+    bool begun;
+    size_t open;      /* items that are not settled */
+    uint64_t taken;   /* seq of the last batch that was taken */
+    uint64_t settled; /* up to here everything is in the index */
+    uint64_t durable; /* up to here it is reported */
+    int64_t last_progress, next_complaint;
+    char complaint[512]; /* why the last item or request has to be sent again */
+
+    bool broken; /* an error was returned: nothing but load helps */
+    bool dead_letter_ready;
+    struct es_counters counters;
+};
+
+/* ---- http.c, reply.c: small help for requests ---- */
+/* "/NAME/..." with what must be escaped in a path escaped: each %I takes a struct cdcd_slice.
+ * Owned by the caller. */
+char *es_path(const char *fmt, ...);
+/* One request, waiting; path is made by es_path and is taken. body may be empty; it is NDJSON when
+ * the path is that of _bulk, else JSON. Errors as es_http_do. */
+enum cdcd_rc es_call(struct cdcd_sink *s, const char *method, char *path, struct cdcd_slice body,
+                     struct es_reply *out, struct cdcd_error *err);
+/* The "error" of a reply: its innermost type and reason, as plain text, cut to the sizes. "" when
+ * there is none. */
+void es_reason(struct cdcd_slice body, char *type, size_t type_size, char *reason,
+               size_t reason_size);
+/* A JSON string with quotes. */
+void es_json_string(struct cdcd_buf *b, struct cdcd_slice text);
+
+/* ---- bulk.c ---- */
+void es_bulk_init(struct cdcd_sink *s);
+void es_bulk_free(struct cdcd_sink *s);
+/* Ends all that is under way and gives back all batches. */
+void es_bulk_reset(struct cdcd_sink *s);
+/* Converts what was taken and sends what can be sent. now: do not wait for more documents. */
+enum cdcd_rc es_bulk_pump(struct cdcd_sink *s, bool now, struct cdcd_error *err);
+/* Waits at most timeout_ms for a reply and serves all that are there. */
+enum cdcd_rc es_bulk_serve(struct cdcd_sink *s, int timeout_ms, struct cdcd_error *err);
+/* An item is done with: also those that it stood for. */
+void es_settle(struct cdcd_sink *s, struct es_item *item);
+/* Puts an item in front of its lane's queue: it is sent (again) next. */
+void es_again(struct cdcd_sink *s, struct es_item *item);
+/* Lines of the body for one item. */
+void es_body_item(const struct cdcd_sink *s, const struct es_item *item, struct cdcd_buf *body);
+
+/* ---- reply.c ---- */
+enum es_verdict {
+    ES_DONE,    /* 200, 201 */
+    ES_STALE,   /* 409: the index has this or something newer */
+    ES_GONE,    /* 404 of a delete */
+    ES_AGAIN,   /* 429, 503, ... of this item */
+    ES_BLOCKED, /* the index takes no writes for now: closed, read-only, disk full */
+    ES_LOST,    /* the index is not there any more */
+    ES_REFUSED, /* by the document's own fault */
+    ES_DENIED,  /* 401, 403 of this item */
+};
+struct es_result {
+    long status;
+    enum es_verdict verdict;
+    char type[96], reason[512]; /* "" when done */
+};
+/* Reads a bulk's reply item by item: calls take(ctx, i, result) for i = 0.. in order. False: the
+ * body is not a bulk's reply with n items. Nothing is called then. */
+bool es_bulk_items(struct cdcd_slice body, size_t n,
+                   void (*take)(void *ctx, size_t i, const struct es_result *r), void *ctx);
+/* What a status and a type of error mean for one item. */
+enum es_verdict es_judge(long status, const char *type, const char *reason, bool is_delete);
+
+/* ---- policy.c ---- */
+/* A document that the index refuses, or a record that is none, by the policy: DATA error; or made
+ * into a document of the dead-letter index, in front of its lane's queue; or counted and
+ * settled. */
+enum cdcd_rc es_refuse(struct cdcd_sink *s, struct es_item *item, const char *type,
+                       const char *reason, struct cdcd_error *err);
+/* "topic shop.public.t, partition 3, offset 17" or "topic ..., cdcd.pos ...". */
+void es_place(const struct cdcd_record *r, char *out, size_t size);
+
+/* ---- merge.c ---- */
+/* Items of one lane that are to go into one body, in order, two of one id among them too: those
+ * with missing columns (action.nmissing) get a complete action.source, in the arena of their
+ * batch, and nmissing 0; or item->refused is set. What an earlier item of `items` says of the same
+ * id counts before what the index holds. Called before each body; cheap when nothing is missing. */
+enum cdcd_rc es_merge(struct cdcd_sink *s, struct es_item *const *items, size_t n,
+                      struct cdcd_error *err);
+
+/* ---- truncate.c ---- */
+/* Called when everything before is settled and nothing is under way. May be repeated. */
+enum cdcd_rc es_truncate(struct cdcd_sink *s, const struct es_action *a,
+                         const struct cdcd_record *r, struct cdcd_error *err);
+
+/* ---- mapping.c ---- */
+void es_indexes_free(struct es_indexes *x); /* NULL is fine */
+/* A new session: what is known of the server's indexes is looked up again. */
+void es_indexes_forget(struct cdcd_sink *s);
+/* Writes must go through an alias: `index` is one, as es_index_ready has found. Then the server is
+ * told so, and does not make an index by itself when it was deleted. */
+bool es_index_is_alias(const struct cdcd_sink *s, struct cdcd_slice index);
+
+/* ---- rebuild.c ---- */
+/* At the start of a session with env.replay: which indexes are built. Nothing else. */
+enum cdcd_rc es_rebuild_load(struct cdcd_sink *s, struct cdcd_error *err);
+/* The index that is built beside the alias `index`: its name; it is made when it is not there. */
+enum cdcd_rc es_rebuild_target(struct cdcd_sink *s, struct cdcd_slice index,
+                               const struct es_shape *shape, struct cdcd_slice *out,
+                               struct cdcd_error *err);
+enum cdcd_rc es_rebuild(struct cdcd_sink *s, enum cdcd_rebuild step, struct cdcd_report *report,
+                        struct cdcd_error *err);
+void es_rebuild_free(struct es_rebuild *r); /* NULL is fine */
+
+/* ---- state.c ---- */
+/* Documents of the state index, by id: what rebuild.c keeps there too. *source is appended to;
+ * guard->seq_no -1: it is not there. */
+enum cdcd_rc es_doc_get(struct cdcd_sink *s, const char *id, struct cdcd_buf *source,
+                        struct es_guard *guard, struct cdcd_error *err);
+/* Only if it is still as *guard says (seq_no -1: not there); *guard is then the new one. AGAIN:
+ * somebody else has written it. Makes the state index when it is not there. */
+enum cdcd_rc es_doc_put(struct cdcd_sink *s, const char *id, struct cdcd_slice source,
+                        struct es_guard *guard, struct cdcd_error *err);
+enum cdcd_rc es_doc_delete(struct cdcd_sink *s, const char *id, struct cdcd_error *err);
+/* Which indexes this pipeline has made or found: one that was there and is not any more was
+ * deleted under us, and a new one would lack what it held. For mapping.c. */
+enum cdcd_rc es_known_get(struct cdcd_sink *s, struct cdcd_slice index, bool *known,
+                          struct cdcd_error *err);
+enum cdcd_rc es_known_put(struct cdcd_sink *s, struct cdcd_slice index, struct cdcd_error *err);
+
+struct es_state *es_state_new(const struct cdcd_sink_env *env);
+void es_state_free(struct es_state *st);
+/* Claims the pipeline and reads what is stored. */
+enum cdcd_rc es_state_load(struct cdcd_sink *s, struct cdcd_buf *state, struct cdcd_notes *notes,
+                           struct cdcd_error *err);
+/* A settled batch's state and notes are the newest ones now. */
+void es_state_take(struct cdcd_sink *s, const struct cdcd_batch *b);
+/* Stores the newest state, if it is not stored; then everything up to s->settled is durable. */
+enum cdcd_rc es_state_store(struct cdcd_sink *s, struct cdcd_error *err);
+/* There is something to store. */
+bool es_state_dirty(const struct cdcd_sink *s);
+
+/* ---- check.c ---- */
+enum cdcd_rc es_check(const void *config, const struct cdcd_sink_env *env,
+                      struct cdcd_report *report, struct cdcd_error *err);
+
+#endif
