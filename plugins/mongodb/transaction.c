@@ -1,7 +1,8 @@
 /*
  * transaction.c: the parts of a transaction that has several oplog entries, or was prepared. They
  * are read again from the oplog when its commit comes: first backwards by prevOpTime, to know which
- * there are, then forwards. See stream.h.
+ * there are, then forwards. Nothing is given before the chain is known to be whole: it ends with a
+ * part that has none before it, and has as many operations as its last part says. See stream.h.
  */
 #include "stream_int.h"
 
@@ -17,35 +18,53 @@ struct mg_chain {
     struct mg_entry part;
     struct mg_ops ops;
     bool open, at_commit;
+    int64_t count;   /* operations in all parts, as the last one says; -1: it does not */
+    int64_t counted; /* those of the parts found */
 };
+
+/* Entries from one time to another. */
+static mongoc_cursor_t *read_range(struct mg_chain *ch, struct mg_time from, struct mg_time to,
+                                   int64_t limit)
+{
+    bson_t filter = BSON_INITIALIZER, opts = BSON_INITIALIZER, sub;
+    BSON_APPEND_DOCUMENT_BEGIN(&filter, "ts", &sub);
+    BSON_APPEND_TIMESTAMP(&sub, "$gte", from.t, from.i);
+    BSON_APPEND_TIMESTAMP(&sub, "$lte", to.t, to.i);
+    bson_append_document_end(&filter, &sub);
+    if (limit)
+        BSON_APPEND_INT64(&opts, "limit", limit);
+    BSON_APPEND_DOCUMENT_BEGIN(&opts, "readConcern", &sub);
+    BSON_APPEND_UTF8(&sub, "level", "majority");
+    bson_append_document_end(&opts, &sub);
+    mongoc_collection_t *c = mongoc_client_get_collection(ch->client, "local", "oplog.rs");
+    mongoc_cursor_t *cursor = mongoc_collection_find_with_opts(c, &filter, &opts, NULL);
+    mongoc_collection_destroy(c);
+    bson_destroy(&filter);
+    bson_destroy(&opts);
+    return cursor;
+}
+
+static enum cdcd_rc failed(mongoc_cursor_t *cursor, struct mg_time ts, struct cdcd_error *err)
+{
+    const bson_t *reply = NULL;
+    bson_error_t e;
+    if (!mongoc_cursor_error_document(cursor, &e, &reply))
+        return CDCD_END;
+    return mg_error(err, &e, reply, "cannot read the oplog entry %" PRIu32 ":%" PRIu32, ts.t, ts.i);
+}
 
 /* The entry at exactly that time; *cursor owns it. */
 static enum cdcd_rc read_part(struct mg_chain *ch, struct mg_time ts, mongoc_cursor_t **cursor,
                               struct cdcd_slice *document, struct cdcd_error *err)
 {
-    bson_t filter = BSON_INITIALIZER, opts = BSON_INITIALIZER, sub;
-    BSON_APPEND_DOCUMENT_BEGIN(&filter, "ts", &sub);
-    BSON_APPEND_TIMESTAMP(&sub, "$gte", ts.t, ts.i);
-    BSON_APPEND_TIMESTAMP(&sub, "$lte", ts.t, ts.i);
-    bson_append_document_end(&filter, &sub);
-    BSON_APPEND_INT64(&opts, "limit", 1);
-    BSON_APPEND_DOCUMENT_BEGIN(&opts, "readConcern", &sub);
-    BSON_APPEND_UTF8(&sub, "level", "majority");
-    bson_append_document_end(&opts, &sub);
-    mongoc_collection_t *c = mongoc_client_get_collection(ch->client, "local", "oplog.rs");
-    *cursor = mongoc_collection_find_with_opts(c, &filter, &opts, NULL);
-    mongoc_collection_destroy(c);
-    bson_destroy(&filter);
-    bson_destroy(&opts);
-    const bson_t *doc, *reply = NULL;
-    bson_error_t e;
+    const bson_t *doc;
+    *cursor = read_range(ch, ts, ts, 1);
     if (mongoc_cursor_next(*cursor, &doc)) {
         *document = mg_slice(doc);
         return CDCD_OK;
     }
-    if (mongoc_cursor_error_document(*cursor, &e, &reply))
-        return mg_error(err, &e, reply, "cannot read the oplog entry %" PRIu32 ":%" PRIu32, ts.t,
-                        ts.i);
+    if (failed(*cursor, ts, err) == CDCD_ERROR)
+        return CDCD_ERROR;
     return cdcd_error_set(err, CDCD_ERR_LOSS,
                           "a part of the transaction that was committed at %" PRIu32 ":%" PRIu32
                           " is no longer in the oplog (%" PRIu32 ":%" PRIu32
@@ -54,64 +73,90 @@ static enum cdcd_rc read_part(struct mg_chain *ch, struct mg_time ts, mongoc_cur
                           ch->commit.ts.t, ch->commit.ts.i, ts.t, ts.i);
 }
 
-/* ---- which there are ---- */
-
-static bool is_prepare(const struct mg_entry *e)
+static bool same_transaction(const struct mg_entry *a, const struct mg_entry *b)
 {
-    struct cdcd_bson_element o, prepare;
-    return cdcd_bson_find(e->body, "o", &o) && o.type == CDCD_BSON_DOCUMENT &&
-           cdcd_bson_find(o.value, "prepare", &prepare);
+    return a->has_txn_number && b->has_txn_number && a->txn_number == b->txn_number &&
+           cdcd_slice_eq(a->lsid, b->lsid);
 }
 
-/* The prepared part, for a commit that points at an earlier one: among the entries between them. */
-static enum cdcd_rc find_prepared(struct mg_chain *ch, struct mg_time after, struct mg_time *ts,
-                                  struct cdcd_error *err)
+/* The prepared part that is committed is not the one that the commit points to: it lies between
+ * the two. */
+static enum cdcd_rc find_prepared(struct mg_chain *ch, struct mg_time *ts, struct cdcd_error *err)
 {
-    bson_t filter = BSON_INITIALIZER, sub;
-    BSON_APPEND_DOCUMENT_BEGIN(&filter, "ts", &sub);
-    BSON_APPEND_TIMESTAMP(&sub, "$gt", after.t, after.i);
-    BSON_APPEND_TIMESTAMP(&sub, "$lt", ch->commit.ts.t, ch->commit.ts.i);
-    bson_append_document_end(&filter, &sub);
-    mongoc_collection_t *c = mongoc_client_get_collection(ch->client, "local", "oplog.rs");
-    mongoc_cursor_t *cursor = mongoc_collection_find_with_opts(c, &filter, NULL, NULL);
-    mongoc_collection_destroy(c);
-    bson_destroy(&filter);
-    const bson_t *doc, *reply = NULL;
-    bson_error_t e;
-    struct mg_entry part;
+    const bson_t *doc;
+    struct mg_entry e;
+    struct mg_time found = {0, 0};
     enum cdcd_rc rc = CDCD_OK;
-    *ts = (struct mg_time){0, 0};
+    mongoc_cursor_t *cursor = read_range(ch, *ts, ch->commit.ts, 0);
     while (rc == CDCD_OK && mongoc_cursor_next(cursor, &doc)) {
-        rc = mg_entry_parse(mg_slice(doc), &part, err);
-        if (rc == CDCD_OK && part.kind == MG_ENTRY_PART && is_prepare(&part) &&
-            part.txn_number == ch->commit.txn_number && cdcd_slice_eq(part.lsid, ch->commit.lsid))
-            *ts = part.ts;
+        rc = mg_entry_parse(mg_slice(doc), &e, err);
+        if (rc == CDCD_OK && e.kind == MG_ENTRY_PART && e.prepared &&
+            same_transaction(&e, &ch->commit))
+            found = e.ts;
     }
-    if (rc == CDCD_OK && mongoc_cursor_error_document(cursor, &e, &reply))
-        rc = mg_error(err, &e, reply, "cannot read the oplog after %" PRIu32 ":%" PRIu32, after.t,
-                      after.i);
+    if (rc == CDCD_OK)
+        rc = failed(cursor, *ts, err) == CDCD_ERROR ? CDCD_ERROR : CDCD_OK;
     mongoc_cursor_destroy(cursor);
-    if (rc == CDCD_OK && !ts->t)
-        rc = cdcd_error_set(err, CDCD_ERR_DATA,
-                            "oplog entry %" PRIu32 ":%" PRIu32 " commits a prepared transaction, "
-                            "and no entry before it prepares that",
-                            ch->commit.ts.t, ch->commit.ts.i);
+    if (rc == CDCD_OK && !found.t)
+        return cdcd_error_set(err, CDCD_ERR_DATA,
+                              "the transaction that was committed at %" PRIu32 ":%" PRIu32
+                              " was not prepared: its entry is not between %" PRIu32 ":%" PRIu32
+                              " and its commit",
+                              ch->commit.ts.t, ch->commit.ts.i, ts->t, ts->i);
+    *ts = found;
     return rc;
 }
 
-/* What the part at ts says of the one before it. */
-static enum cdcd_rc read_link(struct mg_chain *ch, struct mg_time ts, struct mg_time *prev,
-                              bool *prepare, struct cdcd_error *err)
+static int64_t length_of(struct cdcd_slice array)
 {
+    struct cdcd_bson_iter it;
+    struct cdcd_bson_element e;
+    int64_t n = 0;
+    if (!array.ptr || !cdcd_bson_iter_init(&it, array))
+        return 0;
+    while (cdcd_bson_iter_next(&it, &e) == 1)
+        n++;
+    return n;
+}
+
+static void add_part(struct mg_chain *ch, const struct mg_entry *e)
+{
+    if (ch->nparts == ch->cap) {
+        ch->cap = ch->cap ? 2 * ch->cap : 16;
+        ch->parts = cdcd_xrealloc(ch->parts, ch->cap * sizeof *ch->parts);
+    }
+    ch->parts[ch->nparts++] = e->ts;
+    ch->counted += length_of(e->ops);
+    if (e->prepared)
+        ch->count = e->count;
+}
+
+/* One part. *ts becomes the time of the one before it. */
+static enum cdcd_rc find_part(struct mg_chain *ch, struct mg_time *ts, struct cdcd_error *err)
+{
+    struct mg_time newer = ch->nparts ? ch->parts[ch->nparts - 1] : ch->commit.ts;
     mongoc_cursor_t *cursor;
     struct cdcd_slice document;
     struct mg_entry e;
-    enum cdcd_rc rc = read_part(ch, ts, &cursor, &document, err);
+    if (mg_time_cmp(*ts, newer) >= 0)
+        return cdcd_error_set(err, CDCD_ERR_DATA,
+                              "oplog entry %" PRIu32 ":%" PRIu32
+                              " says that the part before it is %" PRIu32 ":%" PRIu32,
+                              newer.t, newer.i, ts->t, ts->i);
+    enum cdcd_rc rc = read_part(ch, *ts, &cursor, &document, err);
     if (rc == CDCD_OK)
         rc = mg_entry_parse(document, &e, err);
-    if (rc == CDCD_OK) {
-        *prev = e.prev;
-        *prepare = is_prepare(&e);
+    if (rc == CDCD_OK && (e.kind != MG_ENTRY_PART || !same_transaction(&e, &ch->commit)))
+        rc = cdcd_error_set(err, CDCD_ERR_DATA,
+                            "the oplog entry at %" PRIu32 ":%" PRIu32
+                            " is no part of the transaction that was committed at %" PRIu32
+                            ":%" PRIu32,
+                            ts->t, ts->i, ch->commit.ts.t, ch->commit.ts.i);
+    if (rc == CDCD_OK && !ch->nparts && !ch->commit.ops.ptr && !e.prepared) {
+        rc = find_prepared(ch, ts, err);
+    } else if (rc == CDCD_OK) {
+        add_part(ch, &e);
+        *ts = e.prev;
     }
     mongoc_cursor_destroy(cursor);
     return rc;
@@ -119,30 +164,17 @@ static enum cdcd_rc read_link(struct mg_chain *ch, struct mg_time ts, struct mg_
 
 static enum cdcd_rc find_parts(struct mg_chain *ch, struct cdcd_error *err)
 {
-    struct mg_time ts = ch->commit.prev, prev;
-    bool prepare;
-    while (ts.t) {
-        struct mg_time newer = ch->nparts ? ch->parts[ch->nparts - 1] : ch->commit.ts;
-        if (mg_time_cmp(ts, newer) >= 0)
-            return cdcd_error_set(err, CDCD_ERR_DATA,
-                                  "oplog entry %" PRIu32 ":%" PRIu32
-                                  " says that the part before it is %" PRIu32 ":%" PRIu32,
-                                  newer.t, newer.i, ts.t, ts.i);
-        if (read_link(ch, ts, &prev, &prepare, err) != CDCD_OK)
+    ch->count = ch->commit.count;
+    ch->counted = length_of(ch->commit.ops);
+    for (struct mg_time ts = ch->commit.prev; ts.t;)
+        if (find_part(ch, &ts, err) != CDCD_OK)
             return CDCD_ERROR;
-        if (!ch->nparts && !ch->commit.ops.ptr && !prepare) {
-            /* No part may be left out because of it. */
-            if (find_prepared(ch, ts, &ts, err) != CDCD_OK ||
-                read_link(ch, ts, &prev, &prepare, err) != CDCD_OK)
-                return CDCD_ERROR;
-        }
-        if (ch->nparts == ch->cap) {
-            ch->cap = ch->cap ? 2 * ch->cap : 16;
-            ch->parts = cdcd_xrealloc(ch->parts, ch->cap * sizeof *ch->parts);
-        }
-        ch->parts[ch->nparts++] = ts;
-        ts = prev;
-    }
+    if (ch->count >= 0 && ch->count != ch->counted)
+        return cdcd_error_set(err, CDCD_ERR_DATA,
+                              "the transaction that was committed at %" PRIu32 ":%" PRIu32
+                              " has %" PRId64 " operations, and its parts in the oplog have "
+                              "%" PRId64,
+                              ch->commit.ts.t, ch->commit.ts.i, ch->count, ch->counted);
     return CDCD_OK;
 }
 
