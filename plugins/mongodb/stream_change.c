@@ -337,6 +337,21 @@ static void put_ddl(struct mg_stream *st, struct cdcd_batch *b, const struct mg_
     e->pos = (struct cdcd_pos){mg_time_number(c->ts), (uint64_t)st->ord, true};
 }
 
+/* The feed of the oplog looks at renames itself, together with the uuids of what follows. */
+static enum cdcd_rc check_rename(struct mg_stream *st, const struct mg_change *c,
+                                 struct cdcd_error *err)
+{
+    const struct mg_command *m = &c->command;
+    if (m->kind != MG_CMD_RENAME || st->s->cfg->capture == MG_OPLOG)
+        return CDCD_OK;
+    struct mg_name *to = mg_schemas_name(st->schemas, m->to_db, m->to_collection);
+    mg_name_look(to, st->s->filter);
+    if (!to->captured)
+        return CDCD_OK;
+    return mg_replaced_by(st->s->cfg, mg_schemas_name(st->schemas, m->db, m->collection), to,
+                          m->drop_target, c->ts, err);
+}
+
 /* The change's number, and the transaction that it is of. */
 static enum cdcd_rc enter(struct mg_stream *st, const struct mg_change *c, struct cdcd_error *err)
 {
@@ -358,6 +373,8 @@ static enum cdcd_rc put_change(struct mg_stream *st, struct cdcd_batch *b,
 {
     bool skip = mg_time_cmp(c->ts, st->skip_ts) == 0 && st->ord <= st->skip_ord;
     if (c->op == CDCD_OP_DDL) {
+        if (!skip && check_rename(st, c, err) != CDCD_OK)
+            return CDCD_ERROR;
         if (!skip)
             put_ddl(st, b, c);
         return CDCD_OK;

@@ -73,6 +73,12 @@ struct mg_reads {
  * yet. */
 enum cdcd_rc mg_tail_find(struct cdcd_source *s, struct mg_time *ts, struct cdcd_error *err);
 
+/* tail_names.c: `to`, which is captured, was replaced as a whole by renaming another collection:
+ * warns, or LOSS where that is to stop the pipeline. */
+enum cdcd_rc mg_replaced_by(const struct mg_config *cfg, const struct mg_name *from,
+                            const struct mg_name *to, bool dropped, struct mg_time ts,
+                            struct cdcd_error *err);
+
 /* ---- the stream ---- */
 
 struct mg_tx_collection {

@@ -122,10 +122,10 @@ static void add_gone(struct mg_collections *x, struct cdcd_slice uuid, struct mg
     memcpy(g->uuid, uuid.ptr, 16);
 }
 
-static enum cdcd_rc replaced(struct mg_collections *x, const struct mg_name *n, const char *how,
+static enum cdcd_rc replaced(const struct mg_config *cfg, const struct mg_name *n, const char *how,
                              struct mg_time ts, struct cdcd_error *err)
 {
-    if (x->cfg->replaced == MG_REPLACED_FAIL)
+    if (cfg->replaced == MG_REPLACED_FAIL)
         return cdcd_error_set(err, CDCD_ERR_LOSS,
                               "collection %s was replaced at %" PRIu32 ":%" PRIu32
                               " (%s): documents came and went without being logged one by one. "
@@ -137,6 +137,17 @@ static enum cdcd_rc replaced(struct mg_collections *x, const struct mg_name *n, 
               "went. Take a new snapshot of it, or set collection.replaced.handling.mode: fail",
               n->label.ptr, ts.t, ts.i, how);
     return CDCD_OK;
+}
+
+enum cdcd_rc mg_replaced_by(const struct mg_config *cfg, const struct mg_name *from,
+                            const struct mg_name *to, bool dropped, struct mg_time ts,
+                            struct cdcd_error *err)
+{
+    char *how = cdcd_xasprintf("%s was renamed to it%s", from->label.ptr,
+                               dropped ? ", and what was there was dropped" : "");
+    enum cdcd_rc rc = replaced(cfg, to, how, ts, err);
+    free(how);
+    return rc;
 }
 
 /* ---- operations ---- */
@@ -161,7 +172,7 @@ static enum cdcd_rc other_uuid(struct mg_collections *x, const struct mg_op *op,
     }
     if (!n->captured)
         return CDCD_OK;
-    if (n->has_uuid && replaced(x, n, "its uuid is another one now", ts, err) != CDCD_OK)
+    if (n->has_uuid && replaced(x->cfg, n, "its uuid is another one now", ts, err) != CDCD_OK)
         return CDCD_ERROR;
     n->has_uuid = true;
     memcpy(n->uuid, op->uuid.ptr, 16);
@@ -207,11 +218,7 @@ static enum cdcd_rc on_rename(struct mg_collections *x, const struct mg_command 
     from->has_uuid = to->has_uuid = false;
     if (!to->captured)
         return CDCD_OK;
-    char *how = cdcd_xasprintf("%s was renamed to it%s", from->label.ptr,
-                               c->drop_target ? ", and what was there was dropped" : "");
-    enum cdcd_rc rc = replaced(x, to, how, ts, err);
-    free(how);
-    return rc;
+    return mg_replaced_by(x->cfg, from, to, c->drop_target, ts, err);
 }
 
 enum cdcd_rc mg_collections_command(struct mg_collections *x, const struct mg_command *c,
