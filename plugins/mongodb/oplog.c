@@ -376,7 +376,9 @@ enum cdcd_rc mg_entry_parse(struct cdcd_slice document, struct mg_entry *out,
 
 enum cdcd_rc mg_ops_begin(const struct mg_entry *e, struct mg_ops *out, struct cdcd_error *err)
 {
-    *out = (struct mg_ops){.entry = e};
+    out->entry = e; /* not all of it: it is large, and most entries are one operation */
+    out->single = false;
+    out->depth = 0;
     if (e->kind == MG_ENTRY_OPS && !e->ops.ptr) {
         out->single = true;
         return CDCD_OK;
@@ -386,6 +388,7 @@ enum cdcd_rc mg_ops_begin(const struct mg_entry *e, struct mg_ops *out, struct c
     if (!cdcd_bson_iter_init(&out->it[0], e->ops))
         return cdcd_error_set(err, CDCD_ERR_DATA, "oplog entry at %u:%u: malformed applyOps",
                               e->ts.t, e->ts.i);
+    out->index[0] = 0;
     out->depth = 1;
     return CDCD_OK;
 }
