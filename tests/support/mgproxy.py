@@ -96,6 +96,8 @@ class MgProxy:
 
             def forward():
                 answers.append(ask())
+                if not answers[-1]:
+                    raise OSError("the server closed the connection")
                 return bson.decode(answers[-1][21:], mgcase.CODEC)
             answer = self.meddle(command, forward)
             if answer is CUT:
