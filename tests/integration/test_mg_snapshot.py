@@ -35,6 +35,18 @@ def rows(records):
 
 
 class Snapshots(mgcase.MgCase):
+    def streaming(self, p):
+        """Until the stream gives what is written now. The test server's tailing cursor of the oplog
+        may begin behind what is written while it is opened (SecantusDB 0.7.0b3): nothing that
+        counts is written until the first of these comes."""
+        p.wait_log("streaming from")
+        for _ in range(60):
+            try:
+                return p.sync_once(1)
+            except cdcdtest.Failure:
+                pass
+        return p.sync_once(1)
+
     def run_once(self, p, command="snapshot", *args):
         p.start(command, *args, wait=False)
         self.assertEqual(p.cdcd.wait(120), 0, p.cdcd.logs()[-4000:])
@@ -138,7 +150,7 @@ class Snapshots(mgcase.MgCase):
                 db.t.update_one({"_id": 7}, {"$inc": {"n": 1}})
                 db.t.delete_one({"_id": 8})
                 db.t.insert_one({"_id": 50, "n": 0})
-                p.start().sync().stop()
+                self.streaming(p.start()).sync().stop()
                 self.assertEqual(len(rows(p.records("t"))), 50)
                 self.assertEqual([(op, k["id"]) for op, k, _ in p.ops("t")[50:]],
                                  [("u", "7"), ("d", "8"), ("-", "8"), ("c", "50")])
@@ -152,33 +164,34 @@ class Snapshots(mgcase.MgCase):
         return load
 
     def test_nothing_goes_back_in_the_overlap(self):
-        """The load runs from before the view until rows come, and ends before the snapshot does: all
-        of it is in the overlap, where even replacements and documents made again must not go back."""
+        """The load runs from before the view until the last collection's rows come, and ends before the
+        snapshot does: all of it is in the overlap, where even replacements and documents made again
+        must not go back."""
         for capture in mgcase.CAPTURES:
             with self.subTest(capture=capture):
                 db = self.db()
                 load = self.load(db, sessions=3, keys=150)
                 load.fill(900)
-                self.fill(db.load_zz, 8000, pad="x" * 100)
+                self.fill(db.aa, 6000, pad="x" * 100)
+                self.fill(db.zz, 15000, pad="x" * 100)
                 p = self.pipe(db.name, capture=capture, source={"snapshot.chunk.rows": 1500}, snapshot__workers=2)
                 load.start()
                 p.start(wait=False)
-                wait_until("rows of the last collection", lambda: rows(p.records("load_zz")), 60)
+                wait_until("rows of the last collection", lambda: rows(p.records("zz")), 60)
                 load.stop()
                 self.assertNotIn("streaming from", p.log_since_start(), "the snapshot was too short for this test")
-                p.wait_log("streaming from")
-                p.sync().stop()
+                self.streaming(p).sync().stop()
                 stats = load.verify(p.records())
                 self.never_back(p.records())
                 self.assertGreater(stats["r"], 0)
-                self.assertGreater(stats["u"] + stats["c"], 100)
+                self.assertGreater(stats["u"] + stats["c"], 30)
                 self.assertEqual(p.store(), mgcase.source_store(db))
 
     def never_back(self, records):
         """Stricter than verify(): whether looked up or not."""
         last = {}
         for r in records:
-            if r["value"] and r["value"]["after"] and ".load_z" not in r["topic"]:
+            if r["value"] and r["value"]["after"]:
                 key, n = (r["topic"], r["key"]["id"]), mgcase.parse(r["value"]["after"])["n"]
                 self.assertGreaterEqual(n, last.get(key, 0), (key, r["headers"]))
                 last[key] = n
@@ -200,9 +213,9 @@ class Snapshots(mgcase.MgCase):
                 self.assertLess(before, 6000)
                 db.t.update_many({"_id": {"$in": [0, 5999]}}, {"$inc": {"n": 1}})
                 db.a.insert_one({"_id": "new"})
-                p.start()
+                p.start(wait=False)
                 load.stop()
-                p.sync().stop()
+                self.streaming(p).sync().stop()
                 got = collections.Counter(r["key"]["id"] for r in rows(p.records("t")))
                 self.assertEqual(len(got), 6000)
                 # What the first run had delivered it does not read again.
@@ -292,13 +305,16 @@ class AtOneTime(mgcase.MgCase):
         with open(os.path.join(folder, "shop.t.bson"), "wb") as f:
             for i in range(n):
                 f.write(bson.encode(dict({"_id": i, "n": 0}, **more)))
+        # The first collection is the one that is tried whether a time is heeded.
+        with open(os.path.join(folder, "shop.a.bson"), "wb") as f:
+            f.write(bson.encode({"_id": 1}))
         return folder
 
     def server(self, n, *options, **more):
         return self.fake([{"op": "n", "ns": "", "o": {"msg": "begin"}}], *options, docs=self.docs(n, **more))
 
     def pipeline(self, fake, **more):
-        source = dict({"snapshot.chunk.rows": 40}, **more)
+        source = dict({"snapshot.chunk.rows": 1000000, "cursor.batch.size": 500}, **more)
         return self.pipe("shop", server=fake, capture="oplog", source=source, snapshot__workers=1)
 
     def held(self, p, fake, times=4):
@@ -311,7 +327,6 @@ class AtOneTime(mgcase.MgCase):
     def test_rows_are_of_that_time(self):
         fake = self.server(100)
         p = self.pipeline(fake)
-        self.skip_plan(p)
         self.held(p, fake)
         fake.append([update(5, 1)], [("shop.t", {"_id": 5, "n": 1})])
         fake.append([entry("d", "shop.t", {"_id": 6})], [("shop.t", {"_id": 6}, None)])
@@ -326,15 +341,10 @@ class AtOneTime(mgcase.MgCase):
         self.assertEqual([(op, k["id"], d and d["n"]) for op, k, d in p.ops("t")[100:]],
                          [("u", "5", 1), ("d", "6", None), ("-", "6", None), ("c", "100", 0)])
 
-    def skip_plan(self, p):
-        """One chunk: the finds of planning would use up what `fail` is for."""
-        p.source["snapshot.chunk.rows"] = 1000000
-
     def test_overlap(self):
         """The same, read as it is when it is read: what the rows have already does not go back."""
         fake = self.server(100)
         p = self.pipeline(fake, **{"snapshot.read.mode": "overlap"})
-        self.skip_plan(p)
         self.held(p, fake)
         fake.append([update(5, 1)], [("shop.t", {"_id": 5, "n": 1})])
         fake.append([update(5, 2)], [("shop.t", {"_id": 5, "n": 2})])
@@ -357,7 +367,6 @@ class AtOneTime(mgcase.MgCase):
         """In the middle of the collection: a new view, to which the stream is brought first."""
         fake = self.server(3000, pad="x" * 300)
         p = self.pipeline(fake)
-        p.source["snapshot.chunk.rows"] = 1000000
         fake.fail("getMore", code=239, collection="t", message="Read timestamp is older")
         # Between the two views:
         p.start(wait=False)
@@ -382,7 +391,6 @@ class AtOneTime(mgcase.MgCase):
         """The server's window moves on while the snapshot is held up: what it says of itself."""
         fake = self.server(100)
         p = self.pipeline(fake)
-        self.skip_plan(p)
         self.held(p, fake)
         fake.append([update(5, 1)], [("shop.t", {"_id": 5, "n": 1})])
         fake.oldest(fake.stats()["last"])
@@ -398,7 +406,6 @@ class AtOneTime(mgcase.MgCase):
             with self.subTest(code=code):
                 fake = self.server(3000, pad="x" * 300)
                 p = self.pipeline(fake)
-                p.source["snapshot.chunk.rows"] = 1000000
                 fake.fail("getMore", code=code, collection="t", message="gone")
                 p.start()
                 p.sync().stop()
@@ -409,7 +416,6 @@ class AtOneTime(mgcase.MgCase):
     def test_stepdown_while_read(self):
         fake = self.server(100)
         p = self.pipeline(fake)
-        self.skip_plan(p)
         self.held(p, fake, 2)
         fake.stepdown(1000)
         p.wait_log("streaming from")
@@ -436,7 +442,7 @@ class AtOneTime(mgcase.MgCase):
     def test_asked_for_what_cannot_be(self):
         old = self.server(3, "--max-wire", "9", "--version", "4.4.29")
         p = self.pipeline(old, **{"snapshot.read.mode": "at_cluster_time"})
-        p.fails(2, "snapshot.read.mode is at_cluster_time.*from 5.0 on")
+        p.fails(2, "snapshot.read.mode: at_cluster_time needs MongoDB 5.0")
         q = self.pipe("shop", server=old, capture="oplog", name="auto").start()
         q.sync().stop()
         self.assertEqual(len(rows(q.records("t"))), 3)
@@ -454,7 +460,6 @@ class AtOneTime(mgcase.MgCase):
         """A snapshot that is to go on at a server that lacks what was delivered."""
         fake = self.server(3000, pad="x" * 300)
         p = self.pipeline(fake)
-        p.source["snapshot.chunk.rows"] = 1000000
         fake.append([insert({"_id": 10000 + i}) for i in range(5)])
         fake.fail("getMore", code=239, times=100, collection="t")
         p.start(wait=False)
@@ -462,7 +467,7 @@ class AtOneTime(mgcase.MgCase):
         p.cdcd.kill()
         fake.fail("getMore", code=239, times=0, collection="t")
         fake.rollback(4)
-        p.fails(3)
+        p.fails(3, "lacks changes that are delivered already")
 
 
 class Heeded(mgcase.MgCase):
