@@ -83,6 +83,8 @@ struct es_reply {
     struct cdcd_buf body;
     char error[256];        /* libcurl's, when status is 0 */
     int64_t retry_after_ms; /* -1: not said */
+    bool cut;               /* status 0 after the connection was there */
+    bool misconfigured;     /* status 0 because of TLS or the like: trying again does not help */
 };
 /* env: for stopping(); NULL: nobody asks to stop. */
 enum cdcd_rc es_http_new(const struct es_config *cfg, const struct cdcd_sink_env *env,
@@ -107,6 +109,11 @@ void es_reply_free(struct es_reply *r);
 /* Error from a reply: class by status, the server's reason in front of what to do about it. */
 enum cdcd_rc es_fail(struct cdcd_error *err, const struct es_reply *r, const char *fmt, ...)
     CDCD_PRINTF(3, 4);
+
+/* reply.c. The "error" of a reply: its type and reasons, as plain text, cut to the sizes; "" when
+ * there is none. */
+void es_reason(struct cdcd_slice body, char *type, size_t type_size, char *reason,
+               size_t reason_size);
 
 /* ---- server.c ---- */
 struct es_server {

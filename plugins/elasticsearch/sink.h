@@ -13,6 +13,9 @@
 
 #include "es.h"
 
+/* Into logs: of what is repeated for each record only so many lines, then each so-many-th. */
+#define ES_LINES 20
+
 /* ---- items and lanes ---- */
 
 /* One action on its way. Lives in the arena of its batch, until it is settled. */
@@ -27,8 +30,9 @@ struct es_item {
     uint64_t hash;       /* of index and id */
     const char *refused; /* in the arena; set by es_merge: not to be sent, why */
     uint32_t sent;       /* how often */
-    bool dead;           /* it is the document of the dead-letter index for its record */
-    bool bare;           /* dead, without the record's value */
+    unsigned lane;
+    bool dead; /* it is the document of the dead-letter index for its record */
+    bool bare; /* dead, without the record's value */
 };
 
 struct es_queue {
@@ -105,10 +109,6 @@ char *es_path(const char *fmt, ...);
  * the path is that of _bulk, else JSON. Errors as es_http_do. */
 enum cdcd_rc es_call(struct cdcd_sink *s, const char *method, char *path, struct cdcd_slice body,
                      struct es_reply *out, struct cdcd_error *err);
-/* The "error" of a reply: its innermost type and reason, as plain text, cut to the sizes. "" when
- * there is none. */
-void es_reason(struct cdcd_slice body, char *type, size_t type_size, char *reason,
-               size_t reason_size);
 /* A JSON string with quotes. */
 void es_json_string(struct cdcd_buf *b, struct cdcd_slice text);
 
@@ -152,11 +152,15 @@ bool es_bulk_items(struct cdcd_slice body, size_t n,
 enum es_verdict es_judge(long status, const char *type, const char *reason, bool is_delete);
 
 /* ---- policy.c ---- */
-/* A document that the index refuses, or a record that is none, by the policy: DATA error; or made
- * into a document of the dead-letter index, in front of its lane's queue; or counted and
- * settled. */
+enum es_fate {
+    ES_FATE_SETTLE, /* it is left out, and counted */
+    ES_FATE_SEND,   /* the item is now the document of the dead-letter index, to be sent */
+};
+/* A document that the index refuses, or a record that is none, by the policy. DATA error: stop. */
 enum cdcd_rc es_refuse(struct cdcd_sink *s, struct es_item *item, const char *type,
-                       const char *reason, struct cdcd_error *err);
+                       const char *reason, enum es_fate *fate, struct cdcd_error *err);
+/* Makes the dead-letter index, once. */
+enum cdcd_rc es_dead_letter_ready(struct cdcd_sink *s, struct cdcd_error *err);
 /* "topic shop.public.t, partition 3, offset 17" or "topic ..., cdcd.pos ...". */
 void es_place(const struct cdcd_record *r, char *out, size_t size);
 
