@@ -593,6 +593,7 @@ enum cdcd_rc cdcd_pipeline_new(const struct cdcd_config *config,
     p->sink_env.stateless = p->stateless;
     p->sink_env.replay = options->replay;
     p->sink_env.version = p->source_ops->version;
+    p->sink_env.placeholder = config->format.unavailable_value_placeholder;
     p->sink_env.stopping = stopping;
     p->source_env.want_schemas = wants_schemas(p);
     p->source_env.replay = options->replay;

@@ -233,7 +233,9 @@ struct cdcd_sink_env {
     /* The sink needs the batch's bytes no more: takes the batch. */
     void (*batch_done)(void *ctx, struct cdcd_batch *b);
     /* All batches up to and including seq, and their states, are durable in the sink. */
-    void (*durable)(void *ctx, uint64_t seq);
+    void (*durable)(void *ctx, uint64_t seq);    /* unavailable.value.placeholder, as configured: what stands in records for a value that the log
+     * left out since it did not change. NULL: the default. */
+    const char *placeholder;
 };
 
 struct cdcd_sink;
