@@ -308,7 +308,7 @@ static void stream_close(struct mg_feed *f)
     free(f->collection);
     free(f->known_ns);
     free(f->warned);
-    free(f);
+    bson_free(f);
 }
 
 static enum cdcd_rc start_session(struct mg_feed *f, struct cdcd_error *err)
@@ -337,7 +337,7 @@ static enum cdcd_rc read_token(struct mg_feed *f, const char *json, struct cdcd_
 static enum cdcd_rc prepare(struct cdcd_source *s, const struct mg_position *from,
                             struct mg_feed **out, struct cdcd_error *err)
 {
-    struct mg_feed *f = cdcd_xcalloc(1, sizeof *f);
+    struct mg_feed *f = bson_aligned_alloc0(_Alignof(struct mg_feed), sizeof *f);
     f->s = s;
     f->start = f->last = f->reached = f->marked = from->ts;
     cdcd_buf_init(&f->token, 0);

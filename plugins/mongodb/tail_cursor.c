@@ -131,7 +131,7 @@ static enum cdcd_rc choose_server(struct mg_tail_cursor *c, struct cdcd_error *e
 enum cdcd_rc mg_tail_cursor_open(struct cdcd_source *s, struct mg_time from, int64_t batch,
                                  struct mg_tail_cursor **out, struct cdcd_error *err)
 {
-    struct mg_tail_cursor *c = cdcd_xcalloc(1, sizeof *c);
+    struct mg_tail_cursor *c = bson_aligned_alloc0(_Alignof(struct mg_tail_cursor), sizeof *c);
     c->s = s;
     c->batch = batch > 0 ? batch : s->cfg->batch_size > 0 ? s->cfg->batch_size : BATCH_ENTRIES;
     bson_init(&c->reply);
@@ -166,7 +166,7 @@ void mg_tail_cursor_close(struct mg_tail_cursor *c)
     if (c->session)
         mongoc_client_session_destroy(c->session);
     bson_destroy(&c->reply);
-    free(c);
+    bson_free(c);
 }
 
 /* ---- reading ---- */
