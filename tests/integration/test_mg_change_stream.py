@@ -3,10 +3,12 @@ commands, invalidates, images, resume within a transaction, lost positions, even
 import json
 import os
 import re
+import time
 
 import cdcdtest
 import mgcase
 import mgproxy
+import pymongo
 from mgproxy import CUT, error
 
 TOO_LARGE = error(10334, "BSONObjectTooLarge", "BSONObj size: 16793600 is invalid. Size must be between 0 and 16793600")
@@ -241,11 +243,14 @@ class Resume(Case):
         proxy.meddle = count
         self.transaction(db, 12)
         cdcdtest.wait_until("the third reply", lambda: seen[0] >= 3)
-        if name == "kill":
+        if name == "kill" or name == "oplog":
             p.cdcd.kill()
+            if name == "oplog":
+                p.source.update({"capture": "oplog", "url": self.mongo.url()})
             p.start()
+            time.sleep(0.5)
         p.sync()
-        self.assertGreater(seen[0], 5)
+        self.assertGreater(seen[0], 2 if name == "oplog" else 5)
         self.assertEqual([o[1]["id"] for o in p.ops("t")], [str(i) for i in range(12)])
         self.assertEqual([o[1]["id"] for o in p.ops("u")], [str(i) for i in range(0, 12, 3)])
         self.in_order(p, "t", "u")
@@ -274,6 +279,11 @@ class Resume(Case):
         for metadata in (False, True):
             with self.subTest(metadata=metadata):
                 self.cut_in_transaction("kill", lambda: CUT, metadata)
+
+    def test_the_oplog_goes_on_in_a_transaction(self):
+        for metadata in (False, True):
+            with self.subTest(metadata=metadata):
+                self.cut_in_transaction("oplog", lambda: CUT, metadata)
 
     def test_what_passes(self):
         """Errors of elections, shutdowns and killed cursors: the stream comes back by itself."""
@@ -309,6 +319,60 @@ class Resume(Case):
         self.assertEqual([o[1]["id"] for o in p.ops("t")], ["1", "2"])
         p.stop()
 
+    def test_stepdown(self):
+        server = self.own_server("sync-on-commit=yes")
+        db = server.client["s1"]
+        db.create_collection("t")
+        p = self.pipe("s1", server=server, capture="change_stream").start()
+        db.t.insert_one({"_id": 1})
+        p.sync()
+        try:
+            server.client.admin.command({"replSetStepDown": 2, "secondaryCatchUpPeriodSecs": 0, "force": True})
+        except pymongo.errors.PyMongoError:
+            pass  # the connection may be closed instead of an answer
+        cdcdtest.wait_until("a primary", lambda: server.client.admin.command("hello").get("isWritablePrimary"), 60)
+        db.t.insert_one({"_id": 2})
+        p.sync(120)
+        self.assertEqual([o[1]["id"] for o in p.ops("t")], ["1", "2"])
+        p.stop()
+
+    def test_the_other_way_of_capture(self):
+        """A position of one way is a position of the other, also behind a transaction."""
+        db = self.collections("t", "u")
+        p = self.pipe(db.name, capture="change_stream", source={"cursor.batch.size": 3})
+        for i, capture in enumerate(("change_stream", "oplog", "change_stream", "oplog", "oplog", "change_stream")):
+            p.source["capture"] = capture
+            p.start()
+            if capture == "oplog":
+                time.sleep(0.5)  # its cursor misses what is written while it is opened on this server
+            db.t.insert_one({"_id": 100 * i})
+            p.sync()
+            p.stop()
+            with self.mongo.client.start_session() as session, session.start_transaction():
+                db.t.insert_one({"_id": 100 * i + 1}, session=session)
+                db.u.insert_one({"_id": 100 * i + 2}, session=session)
+                db.t.insert_one({"_id": 100 * i + 3}, session=session)
+        p.source["capture"] = "change_stream"
+        p.start()
+        p.sync()
+        self.assertEqual([o[1]["id"] for o in p.ops("t")], [str(100 * i + j) for i in range(6) for j in (0, 1, 3)])
+        self.assertEqual([o[1]["id"] for o in p.ops("u")], [str(100 * i + 2) for i in range(6)])
+        self.in_order(p, "t", "u")
+        p.stop()
+
+    def test_a_given_start(self):
+        """capture.start.op.time: from that time on, itself included."""
+        db = self.collections("t")
+        for i in range(4):
+            db.t.insert_one({"_id": i})
+        at = self.mongo.oplog.find_one({"op": "i", "ns": db.name + ".t", "o._id": 2})["ts"]
+        p = self.pipe(db.name, capture="change_stream", snapshot={"mode": "no_data"},
+                      source={"capture.start.op.time": at.time << 32 | at.inc}).start()
+        db.t.insert_one({"_id": 4})
+        p.sync()
+        self.assertEqual([o[1]["id"] for o in p.ops("t")], ["2", "3", "4"])
+        p.stop()
+
     def test_quiet_streams_move_on(self):
         """No captured change comes, and the stored position still follows the log."""
         db, other = self.collections("t"), self.collections("t")
@@ -319,8 +383,8 @@ class Resume(Case):
             with open(os.path.join(p.out, ".cdcd-%s.state" % p.cdcd.config["name"]), encoding="utf-8") as f:
                 return tuple(int(x) for x in re.findall(r'"ts": ?\[(\d+), ?(\d+)\]', f.read())[-1])
         other.t.insert_one({"_id": 1})
-        time = self.mongo.oplog.find_one(sort=[("$natural", -1)])["ts"]
-        cdcdtest.wait_until("a newer position", lambda: state() >= (time.time, time.inc), 60)
+        newest = self.mongo.oplog.find_one(sort=[("$natural", -1)])["ts"]
+        cdcdtest.wait_until("a newer position", lambda: state() >= (newest.time, newest.inc), 60)
         p.stop()
 
 
