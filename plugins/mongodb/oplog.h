@@ -129,9 +129,8 @@ enum cdcd_rc mg_update_parse(struct cdcd_slice o, bool buckets, struct cdcd_aren
                              struct cdcd_error *err);
 /* The document after the update: `before` with o applied, as the server applies it: changed fields
  * stay in their places, new ones are appended, arrays grow with nulls, an element that is unset is
- * null. In the arena; a replacement is borrowed. DATA
- * error when o does not fit the document (a change within a field that is no document), and for
- * a binary diff. */
+ * null. In the arena; a replacement is borrowed. DATA error when o does not fit the document (a
+ * change within a field that is no document), and for a binary diff. */
 enum cdcd_rc mg_update_apply(struct cdcd_slice before, struct cdcd_slice o, struct cdcd_arena *a,
                              struct cdcd_slice *after, struct cdcd_error *err);
 
