@@ -11,7 +11,7 @@ import cdcdtest
 import mgcase
 from cdcdtest import wait_until
 from mgcase import bson
-from mgload import Load
+from mgload import Load, streaming
 
 KEYS = [
     bson.MinKey(), None, float("nan"), float("-inf"), -5, bson.Int64(-2 ** 63), 0, 1.5, 2, bson.Int64(2 ** 53 + 1),
@@ -35,18 +35,6 @@ def rows(records):
 
 
 class Snapshots(mgcase.MgCase):
-    def streaming(self, p):
-        """Until the stream gives what is written now. The test server's tailing cursor of the oplog
-        may begin behind what is written while it is opened (SecantusDB 0.7.0b3): nothing that
-        counts is written until the first of these comes."""
-        p.wait_log("streaming from")
-        for _ in range(60):
-            try:
-                return p.sync_once(1)
-            except cdcdtest.Failure:
-                pass
-        return p.sync_once(1)
-
     def run_once(self, p, command="snapshot", *args):
         p.start(command, *args, wait=False)
         self.assertEqual(p.cdcd.wait(120), 0, p.cdcd.logs()[-4000:])
@@ -150,7 +138,7 @@ class Snapshots(mgcase.MgCase):
                 db.t.update_one({"_id": 7}, {"$inc": {"n": 1}})
                 db.t.delete_one({"_id": 8})
                 db.t.insert_one({"_id": 50, "n": 0})
-                self.streaming(p.start()).sync().stop()
+                streaming(p.start()).sync().stop()
                 self.assertEqual(len(rows(p.records("t"))), 50)
                 self.assertEqual([(op, k["id"]) for op, k, _ in p.ops("t")[50:]],
                                  [("u", "7"), ("d", "8"), ("-", "8"), ("c", "50")])
@@ -180,7 +168,7 @@ class Snapshots(mgcase.MgCase):
                 wait_until("rows of the last collection", lambda: rows(p.records("zz")), 60)
                 load.stop()
                 self.assertNotIn("streaming from", p.log_since_start(), "the snapshot was too short for this test")
-                self.streaming(p).sync().stop()
+                streaming(p).sync().stop()
                 stats = load.verify(p.records())
                 self.never_back(p.records())
                 self.assertGreater(stats["r"], 0)
@@ -215,7 +203,7 @@ class Snapshots(mgcase.MgCase):
                 db.a.insert_one({"_id": "new"})
                 p.start(wait=False)
                 load.stop()
-                self.streaming(p).sync().stop()
+                streaming(p).sync().stop()
                 got = collections.Counter(r["key"]["id"] for r in rows(p.records("t")))
                 self.assertEqual(len(got), 6000)
                 # What the first run had delivered it does not read again.
