@@ -80,6 +80,7 @@ struct cdcd_sink {
     struct es_lane *lanes;
     unsigned nlanes, active; /* active: how many may be under way now */
     unsigned busy;           /* how many are */
+    unsigned turn;           /* which lane is asked first */
     size_t bulk_bytes;       /* largest body now */
     size_t too_large;        /* smallest body that was too large; 0: none was */
     unsigned smooth;         /* requests in a row that were taken at once */
@@ -89,12 +90,18 @@ struct cdcd_sink {
     struct cdcd_batch *converting;   /* the one that is being converted, or the next one */
     struct cdcd_record *cursor;      /* next record of it, when begun */
     bool begun;
-    size_t open;      /* items that are not settled */
-    uint64_t taken;   /* seq of the last batch that was taken */
-    uint64_t settled; /* up to here everything is in the index */
-    uint64_t durable; /* up to here it is reported */
+    struct es_action *barrier; /* of the record at the cursor: a TRUNCATE, which waits for all
+                                  before it. In the arena of its batch */
+    size_t open;               /* items that are not settled */
+    uint64_t taken;            /* seq of the last batch that was taken */
+    uint64_t settled;          /* up to here everything is in the index */
+    uint64_t durable;          /* up to here it is reported */
     int64_t last_progress, next_complaint;
+    bool blocked;        /* the complaint is about an index that takes no writes */
     char complaint[512]; /* why the last item or request has to be sent again */
+
+    uint32_t *table; /* of ids, while a body is made */
+    size_t table_cap;
 
     bool broken; /* an error was returned: nothing but load helps */
     bool dead_letter_ready;
@@ -117,16 +124,39 @@ void es_bulk_init(struct cdcd_sink *s);
 void es_bulk_free(struct cdcd_sink *s);
 /* Ends all that is under way and gives back all batches. */
 void es_bulk_reset(struct cdcd_sink *s);
-/* Converts what was taken and sends what can be sent. now: do not wait for more documents. */
+/* Takes a batch. */
+void es_bulk_add(struct cdcd_sink *s, struct cdcd_batch *b);
+/* Converts what was taken, sends what can be sent and gives back what is settled. now: do not wait
+ * for more documents. */
 enum cdcd_rc es_bulk_pump(struct cdcd_sink *s, bool now, struct cdcd_error *err);
-/* Waits at most timeout_ms for a reply and serves all that are there. */
-enum cdcd_rc es_bulk_serve(struct cdcd_sink *s, int timeout_ms, struct cdcd_error *err);
 /* An item is done with: also those that it stood for. */
 void es_settle(struct cdcd_sink *s, struct es_item *item);
 /* Puts an item in front of its lane's queue: it is sent (again) next. */
 void es_again(struct cdcd_sink *s, struct es_item *item);
-/* Lines of the body for one item. */
-void es_body_item(const struct cdcd_sink *s, const struct es_item *item, struct cdcd_buf *body);
+/* Gives back the batches that are settled. */
+void es_give_back(struct cdcd_sink *s);
+/* Reports what is settled as durable. */
+void es_durable(struct cdcd_sink *s);
+
+/* ---- bulk_body.c ---- */
+/* About what it takes in a body. */
+static inline size_t es_item_bytes(const struct es_item *item)
+{
+    return item->action.source.len + item->action.id.len + item->action.index.len + 80;
+}
+/* Moves items from the queue into the lane's body; nitems may be 0 when all were left out. */
+enum cdcd_rc es_body_make(struct cdcd_sink *s, struct es_lane *lane, struct cdcd_error *err);
+/* "/_bulk?..." for the lane's items. Owned by the caller. */
+char *es_body_path(const struct cdcd_sink *s, const struct es_lane *lane);
+/* Of index and id. */
+uint64_t es_item_hash(struct cdcd_slice index, struct cdcd_slice id);
+
+/* ---- bulk_reply.c ---- */
+/* Waits at most timeout_ms for a reply and serves all that are there. */
+enum cdcd_rc es_bulk_serve(struct cdcd_sink *s, int timeout_ms, struct cdcd_error *err);
+/* A lane's request has this reply. */
+enum cdcd_rc es_bulk_answer(struct cdcd_sink *s, struct es_lane *lane, const struct es_reply *r,
+                            struct cdcd_error *err);
 
 /* ---- reply.c ---- */
 enum es_verdict {
