@@ -279,9 +279,10 @@ static enum cdcd_rc answer_bad_request(struct cdcd_sink *s, struct es_lane *lane
 {
     char type[96], reason[512];
     es_reason(cdcd_buf_slice(&r->body), type, sizeof type, reason, sizeof reason);
-    if (strstr(reason, "unrecognized parameter"))
+    bool no_index = strcmp(type, "index_not_found_exception") == 0;
+    if (strstr(reason, "unrecognized parameter") || (r->status == 404 && !no_index))
         return es_fail(err, r, "the server does not understand this sink's requests");
-    if (strcmp(type, "index_not_found_exception") == 0 || lane->nitems == 1) {
+    if (no_index || lane->nitems == 1) {
         enum es_verdict verdict = es_judge(r->status, type, reason, false);
         struct es_result one = {.status = r->status, .verdict = verdict};
         struct answers x = {s, lane, err, CDCD_OK, 0, 0};

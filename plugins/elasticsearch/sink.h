@@ -31,8 +31,9 @@ struct es_item {
     const char *refused; /* in the arena; set by es_merge: not to be sent, why */
     uint32_t sent;       /* how often */
     unsigned lane;
-    bool dead; /* it is the document of the dead-letter index for its record */
-    bool bare; /* dead, without the record's value */
+    bool again; /* while a reply is read: put in front of the queue afterwards */
+    bool dead;  /* it is the document of the dead-letter index for its record */
+    bool bare;  /* dead, without the record's value */
 };
 
 struct es_queue {
