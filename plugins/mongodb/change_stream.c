@@ -9,6 +9,8 @@
 
 /* An event with all its images has at most three documents of 16 MB, and a little. */
 #define MERGED_MAX (256u << 20)
+/* More of it is given back when the event is over. */
+#define MERGED_KEEP (1u << 20)
 /* A reply of so many events means that there are more, most likely. */
 #define BUSY_EVENTS 32
 
@@ -266,6 +268,10 @@ static enum cdcd_rc stream_next(struct mg_feed *f, struct cdcd_arena *a, int64_t
     struct cdcd_slice document;
     struct mg_event event;
     bool asked = false;
+    if (f->fragments == 0 && f->merged.cap > MERGED_KEEP) {
+        cdcd_buf_free(&f->merged);
+        cdcd_buf_init(&f->merged, MERGED_MAX);
+    }
     for (;;) {
         enum cdcd_rc rc = take_event(f, &document, &event, err);
         if (rc == CDCD_OK) {
