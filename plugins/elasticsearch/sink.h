@@ -98,8 +98,9 @@ struct cdcd_sink {
     uint64_t settled;          /* up to here everything is in the index */
     uint64_t durable;          /* up to here it is reported */
     int64_t last_progress, next_complaint;
-    bool blocked;        /* the complaint is about an index that takes no writes */
-    char complaint[512]; /* why the last item or request has to be sent again */
+    int64_t stored, next_store; /* the state; it is not stored before */
+    bool blocked;               /* the complaint is about an index that takes no writes */
+    char complaint[512];        /* why the last item or request has to be sent again */
 
     uint32_t *table; /* of ids, while a body is made */
     size_t table_cap;
@@ -250,8 +251,9 @@ enum cdcd_rc es_state_load(struct cdcd_sink *s, struct cdcd_buf *state, struct c
                            struct cdcd_error *err);
 /* A settled batch's state and notes are the newest ones now. */
 void es_state_take(struct cdcd_sink *s, const struct cdcd_batch *b);
-/* Stores the newest state, if it is not stored; then everything up to s->settled is durable. */
-enum cdcd_rc es_state_store(struct cdcd_sink *s, struct cdcd_error *err);
+/* Stores the newest state, if it is not stored and it is time; then everything up to s->settled is
+ * durable. more: it may be put off. An outage is no error: it is tried again later. */
+enum cdcd_rc es_state_store(struct cdcd_sink *s, bool more, struct cdcd_error *err);
 /* There is something to store. */
 bool es_state_dirty(const struct cdcd_sink *s);
 
