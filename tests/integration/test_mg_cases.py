@@ -268,6 +268,25 @@ class FakeTransactions(FakeCase):
         p.ends(3, r"part of the transaction", r"no longer in the oplog")
         self.assertEqual([x[1] for x in p.changes("tx")], ["9"])
 
+    def test_parts_that_cannot_be_read_for_a_while(self):
+        """An election, or a cut, while a transaction's parts are read again: still whole, and once."""
+        log, tx = self.log, "hb.tx"
+        p = self.piped()
+        want = []
+        for n, code in enumerate((11602, 0, 10107)):
+            ids = ["%d.%d" % (n, k) for k in range(4)]
+            entries = log.transaction([log.op_insert(tx, {"_id": ids[0]})], [log.op_insert(tx, {"_id": ids[1]})],
+                                      [log.op_insert(tx, {"_id": ids[2]}), log.op_insert(tx, {"_id": ids[3]})])
+            self.fake_.fail("find", code, collection="oplog.rs", labels=["RetryableError"] if code else ())
+            want += ['"%s"' % i for i in ids]
+            self.fake_.append(entries)
+            p.sync()
+        self.assertEqual([x[1] for x in p.changes("tx")], want)
+        self.assertEqual(self.totals(p), [4, 4, 4])
+        positions = p.positions()
+        self.assertEqual(positions, sorted(set(positions)))
+        p.stop()
+
     def test_commit_that_points_at_the_first_part(self):
         """Of a prepared transaction: no part is lost because of it."""
         log, tx = self.log, "hb.tx"
@@ -483,6 +502,18 @@ class FakeRollover(FakeCase):
         self.fake_.append([self.log.insert(self.NS, {"_id": 5})], [(self.NS, {"_id": 5})])
         p.sync()
         self.assertEqual([key["id"] for _, key, _ in p.ops("roll")], ["1", "5"])
+        p.stop()
+
+    def test_lookups_that_fail_for_a_while(self):
+        p = self.seen()
+        for n, code in enumerate((11602, 0, 43)):
+            doc = {"_id": 1, "v": n}
+            self.fake_.fail("find", code, collection="roll", labels=["RetryableError"] if code else ())
+            self.fake_.append([self.log.diff(self.NS, 1, {"u": {"v": n}}), self.log.insert(self.NS, {"_id": 10 + n})],
+                              [(self.NS, doc)])
+            p.sync()
+            self.assertEqual(p.ops("roll")[-2:], [("u", {"id": "1"}, doc), ("c", {"id": str(10 + n)}, {"_id": 10 + n})])
+        self.assertEqual(len(p.ops("roll")), 7)
         p.stop()
 
     def test_moved_chunks(self):
@@ -784,6 +815,48 @@ class Live(mgcase.MgCase):
                                  [("c", "1"), ("c", "2"), ("c", "4"), ("c", "10"), ("c", "11")])
                 self.assertRegex(p.log_since_start(), r"%s\.cat\b.*replaced" % db.name)
             p.stop()
+
+
+    def test_out_and_merge(self):
+        """This server's $out drops and inserts, and its $merge deletes and inserts."""
+        db, pipes = self.both()
+        db.cat.insert_one({"_id": 1})
+        db.src.insert_many([{"_id": "o1"}, {"_id": "o2"}])
+        list(db.src.aggregate([{"$out": "cat"}]))
+        list(db.src.aggregate([{"$merge": {"into": "cat", "whenMatched": "replace"}}]))
+        self.sync(pipes)
+        for p in pipes:
+            with self.subTest(capture=p.source["capture"]):
+                self.assertEqual(mgcase.source_store(db)["cat"],
+                                 {k: v for k, v in p.store()["cat"].items() if k != "1"})
+                self.assertEqual(p.changes("cat")[:3], [("c", "1", {"_id": 1}, None), ("c", '"o1"', {"_id": "o1"}, None),
+                                                        ("c", '"o2"', {"_id": "o2"}, None)])
+                self.assertIn("drop", {next(iter(json.loads(r["value"]["ddl"]))) for r in p.ddl()})
+            p.stop()
+
+    def test_replaced_and_fails(self):
+        for capture in mgcase.CAPTURES:
+            with self.subTest(capture=capture):
+                db = self.db()
+                db.cat.insert_one({"_id": 1})
+                p = self.pipe(db.name, capture=capture, source={
+                    "collection.include.list": [db.name + ".cat"],
+                    "collection.replaced.handling.mode": "fail"}).start()
+                db.cat.insert_one({"_id": 2})
+                p.sync()
+                db.other.insert_one({"_id": 3})
+                db.other.rename("cat", dropTarget=True)
+                db.cat.insert_one({"_id": 4})
+                p.ends(3, r"%s\.cat was replaced" % db.name)
+                p.fails(3, r"%s\.cat was replaced" % db.name)
+                self.assertEqual([x[:2] for x in p.changes("cat")], [("r", "1"), ("c", "2")])
+                p.cdcd.config["snapshot"] = {"mode": "when_needed"}
+                p.start()
+                p.sync()
+                # What is gone cannot be told; what is there is.
+                self.assertEqual({k: v for k, v in p.store()["cat"].items() if k in "34"},
+                                 {"3": {"_id": 3}, "4": {"_id": 4}})
+                p.stop()
 
 
 class LiveRollover(mgcase.MgCase):
