@@ -1,14 +1,12 @@
-"""Cases that other products have failed on: collections that take another's place, transactions of
-every form, names with dots and dollars, an oplog that has rolled over, diffs of nested arrays.
+"""Cases that other products have failed on: collections that take another's place, names with dots and
+dollars, diffs of nested arrays. Transactions and an oplog that rolls over have files of their own.
 
 Fake*: entries as a real server writes them, through the fake server. Live*: the same statements on the
 server that can be run, in both ways of capture (its entries have other forms).
 """
 import itertools
 import json
-import os
 import re
-import signal
 
 import cdcdtest
 import mgcase
@@ -18,35 +16,9 @@ from mgcase import bson
 Int64 = bson.Int64
 
 
-def described(updated=None, removed=None, truncated=None):
-    return {"updatedFields": updated, "removedFields": removed, "truncatedArrays": truncated}
-
-
-class FakeCase(mgcase.MgCase):
-    live = False
-
-    def setUp(self):
-        super().setUp()
-        self.log = mglog.Log()
-
-    def started(self, db, *options, entries=(), docs=None, start=True, **more):
-        """self.fake and a pipeline that streams from it, without a snapshot."""
-        self.fake_ = self.fake([self.log.noop("initiating set"), *entries], *options, docs=docs)
-        more.setdefault("snapshot", {"mode": "no_data"})
-        p = mgcase.Pipe(self, db, server=self.fake_, capture="oplog", **more)
-        return p.start() if start else p
-
-    def came(self, p, collection, entries, docs=()):
-        """What comes of these entries alone."""
-        before = len(p.changes(collection))
-        self.fake_.append(entries, docs)
-        p.sync()
-        return p.changes(collection)[before:]
-
-
 # ---- rename, dropTarget, $out, drop, dropDatabase -------------------------------------------------
 
-class FakeReplaced(FakeCase):
+class FakeReplaced(mglog.FakeCase):
     """Only hb_rn.cat is captured."""
 
     def entries(self):
@@ -136,169 +108,6 @@ class FakeReplaced(FakeCase):
         p.stop()
 
 
-# ---- transactions ---------------------------------------------------------------------------------
-
-class FakeTransactions(FakeCase):
-    PAD = "p" * (7 * 1024 * 1024)
-
-    def piped(self, **more):
-        more.setdefault("source", {})["collection.include.list"] = ["hb.tx"]
-        return self.started(["hb", "hb_other"], format={"provide.transaction.metadata": True}, **more)
-
-    def totals(self, p):
-        """[(events of hb.tx)] of each transaction that ended."""
-        records = cdcdtest.read_folder(p.out).get("srv.transaction", [])
-        begun = [r["value"]["id"] for r in records if r["value"]["status"] == "BEGIN"]
-        ended = [r["value"] for r in records if r["value"]["status"] == "END"]
-        self.assertEqual(begun, [r["id"] for r in ended])
-        out = []
-        for r in ended:
-            self.assertEqual([x["data_collection"] for x in r["data_collections"]], ["hb.tx"])
-            self.assertEqual(r["event_count"], r["data_collections"][0]["event_count"])
-            out.append(r["event_count"])
-        return out
-
-    def first(self):
-        log, tx, other = self.log, "hb.tx", "hb_other.tx"
-        return log.transaction([log.op_insert(tx, {"_id": 1, "v": "x"}), log.op_diff(tx, 1, {"u": {"v": "y"}}),
-                                log.op_insert(other, {"_id": 1, "db": "other"}), log.op_delete(tx, 0),
-                                log.op_insert(tx, {"_id": 0, "n": "again"})])
-
-    def large(self):
-        log, tx = self.log, "hb.tx"
-        docs = [log.op_insert(tx, {"_id": 100 + n, "pad": self.PAD}) for n in range(5)]
-        return log.transaction(docs[0:2], docs[2:4], [docs[4], log.op_insert("hb_other.tx", {"_id": 100})])
-
-    def test_all_forms(self):
-        log, tx, other = self.log, "hb.tx", "hb_other.tx"
-        p = self.piped()
-        start = [log.create(tx), log.create(other), log.insert(tx, {"_id": 0, "n": 0})]
-        self.fake_.append(start, [(tx, {"_id": 1, "v": "y"})])
-        self.fake_.append(self.first())
-        aborted = [log.op_insert(tx, {"_id": 666}), log.op_insert(other, {"_id": 666})]
-        self.fake_.append(log.transaction(aborted, prepare=True, end="abort"))
-        self.fake_.append(self.large())
-        self.fake_.append(log.transaction([log.op_insert(tx, {"_id": 1000 + n}) for n in range(3000)]))
-        self.fake_.append([log.vectored([log.op_insert(tx, {"_id": 2}), log.op_insert(tx, {"_id": 3})])])
-        p.sync()
-        got = p.changes("tx")
-        self.assertEqual([(op, key) for op, key, _, _ in got],
-                         [("c", "0"), ("c", "1"), ("u", "1"), ("d", "0"), ("c", "0")] +
-                         [("c", str(n)) for n in range(100, 105)] + [("c", str(n)) for n in range(1000, 4000)] +
-                         [("c", "2"), ("c", "3")])
-        self.assertEqual(got[2][2:], ({"_id": 1, "v": "y"}, described({"v": "y"})))
-        for n in range(5):
-            self.assertEqual(got[5 + n][2], {"_id": 100 + n, "pad": self.PAD})
-        self.assertEqual({r["topic"] for r in p.records()} - {"srv"}, {"srv.hb.tx", "srv.transaction"})
-        self.assertEqual(self.totals(p), [4, 5, 3000])
-        values = [r["value"] for r in p.records("tx") if r["value"]]
-        self.assertEqual([v["transaction"] and v["transaction"]["total_order"] for v in values],
-                         [None, 1, 2, 3, 4, *range(1, 6), *range(1, 3001), None, None])
-        self.assertEqual({v["source"]["txnNumber"] for v in values[5:10]}, {log.txn - 2})
-        p.stop()
-
-    def test_prepared(self):
-        """Visible at the commit, in between other writes; aborted: never."""
-        log, tx = self.log, "hb.tx"
-        p = self.piped()
-        kept = log.transaction([log.op_insert(tx, {"_id": 1})], [log.op_insert(tx, {"_id": 2})], prepare=True, end=None)
-        lost = log.transaction([log.op_insert(tx, {"_id": 3})], prepare=True, end=None)
-        between = log.insert(tx, {"_id": 4})
-        got = self.came(p, "tx", [*kept, *lost, between])
-        self.assertEqual([x[:2] for x in got], [("c", "4")])
-        got = self.came(p, "tx", [log.finish(lost[-1], "abort"), log.finish(kept[-1]), log.insert(tx, {"_id": 5})])
-        self.assertEqual([x[:2] for x in got], [("c", "1"), ("c", "2"), ("c", "5")])
-        self.assertEqual(self.totals(p), [2])
-        p.stop()
-
-    def test_interleaved(self):
-        """Two transactions whose parts alternate."""
-        log, tx = self.log, "hb.tx"
-        p = self.piped()
-        a1 = log.transaction([log.op_insert(tx, {"_id": "a1"})], end=None)
-        session, log.lsid = log.lsid, bson.SON([("id", log.new_uuid()), ("uid", b"\xe4" * 32)])
-        b1 = log.transaction([log.op_insert(tx, {"_id": "b1"})], end=None)
-        b2 = log.last_part(b1, [log.op_insert(tx, {"_id": "b2"})])
-        log.lsid = session
-        a2 = log.last_part(a1, [log.op_insert(tx, {"_id": "a2"})])
-        got = self.came(p, "tx", [*a1, *b1, b2, a2])
-        self.assertEqual([x[1] for x in got], ['"b1"', '"b2"', '"a1"', '"a2"'])
-        p.stop()
-
-    def test_killed_between_two_entries(self):
-        """The position may be behind the first entries of the chain: they are read again."""
-        log, tx = self.log, "hb.tx"
-        p = self.piped()
-        parts = log.transaction([log.op_insert(tx, {"_id": 1})], [log.op_insert(tx, {"_id": 2})], end=None)
-        got = self.came(p, "tx", [*parts, log.insert(tx, {"_id": 9})])
-        self.assertEqual([x[1] for x in got], ["9"])
-        p.cdcd.kill()
-        p.start()
-        got = self.came(p, "tx", [log.last_part(parts, [log.op_insert(tx, {"_id": 3})])])
-        self.assertEqual([x[1] for x in got], ["1", "2", "3"])
-        self.assertEqual(self.totals(p), [3])
-        p.stop()
-
-    def test_killed_at_any_moment(self):
-        """No half transaction and no double one, wherever the daemon was when it was killed."""
-        log, tx = self.log, "hb.tx"
-        p = self.piped()
-        want = []
-        for n in range(6):
-            docs = [log.op_insert(tx, {"_id": 1000 * n + k, "pad": "x" * 2000}) for k in range(900)]
-            want += [str(1000 * n + k) for k in range(900)]
-            self.fake_.append(log.transaction(docs[:300], docs[300:600], docs[600:]))
-            p.wait_came("srv.hb.tx", '"id":"%d"' % (1000 * n + 150 * n), 60)
-            p.cdcd.kill()
-            p.start()
-        p.sync()
-        self.assertEqual([x[1] for x in p.changes("tx")], want)
-        self.assertEqual(self.totals(p), [900] * 6)
-        positions = p.positions()
-        self.assertEqual(positions, sorted(set(positions)))
-        p.stop()
-
-    def test_first_part_rolled_over(self):
-        log, tx = self.log, "hb.tx"
-        p = self.piped()
-        parts = log.transaction([log.op_insert(tx, {"_id": 1})], [log.op_insert(tx, {"_id": 2})], end=None)
-        self.came(p, "tx", [*parts, log.insert(tx, {"_id": 9})])
-        self.fake_.rollover(2)
-        self.fake_.append([log.last_part(parts, [log.op_insert(tx, {"_id": 3})])])
-        p.ends(3, r"part of the transaction", r"no longer in the oplog")
-        self.assertEqual([x[1] for x in p.changes("tx")], ["9"])
-
-    def test_parts_that_cannot_be_read_for_a_while(self):
-        """An election, or a cut, while a transaction's parts are read again: still whole, and once."""
-        log, tx = self.log, "hb.tx"
-        p = self.piped()
-        want = []
-        for n, code in enumerate((11602, 0, 10107)):
-            ids = ["%d.%d" % (n, k) for k in range(4)]
-            entries = log.transaction([log.op_insert(tx, {"_id": ids[0]})], [log.op_insert(tx, {"_id": ids[1]})],
-                                      [log.op_insert(tx, {"_id": ids[2]}), log.op_insert(tx, {"_id": ids[3]})])
-            self.fake_.fail("find", code, collection="oplog.rs", labels=["RetryableError"] if code else ())
-            want += ['"%s"' % i for i in ids]
-            self.fake_.append(entries)
-            p.sync()
-        self.assertEqual([x[1] for x in p.changes("tx")], want)
-        self.assertEqual(self.totals(p), [4, 4, 4])
-        positions = p.positions()
-        self.assertEqual(positions, sorted(set(positions)))
-        p.stop()
-
-    def test_commit_that_points_at_the_first_part(self):
-        """Of a prepared transaction: no part is lost because of it."""
-        log, tx = self.log, "hb.tx"
-        p = self.piped()
-        entries = log.transaction([log.op_insert(tx, {"_id": 1})], [log.op_insert(tx, {"_id": 2})],
-                                  [log.op_insert(tx, {"_id": 3})], prepare=True)
-        entries[-1]["prevOpTime"] = log.optime(entries[0]["ts"])
-        got = self.came(p, "tx", entries)
-        self.assertEqual([x[1] for x in got], ["1", "2", "3"])
-        p.stop()
-
-
 # ---- names with dots and dollars ------------------------------------------------------------------
 
 NAMES = {"_id": 1, "a.b": "literal", "a": {"b": "nested"}, "$price": 1, "": "empty name",
@@ -313,7 +122,7 @@ def deep(levels=95):
     return out
 
 
-class FakeNames(FakeCase):
+class FakeNames(mglog.FakeCase):
     def text(self, p, n=-1):
         """`after` as it is written: a parser of Extended JSON would see a DBRef in {"$ref": ..}."""
         record = [r for r in p.records("dots") if r["value"]][n]
@@ -383,149 +192,6 @@ class FakeNames(FakeCase):
         p.ends(1, r"nest|deep", r"\b7\b")
 
 
-# ---- the oplog rolls over -------------------------------------------------------------------------
-
-class FakeRollover(FakeCase):
-    NS = "hb.roll"
-
-    def seen(self, **more):
-        """A pipeline that has seen the document 1."""
-        p = self.started("hb", snapshot={"mode": "initial"}, source={"collection.include.list": [self.NS]}, **more)
-        self.fake_.append([self.log.create(self.NS), self.log.insert(self.NS, {"_id": 1, "v": "seen"})],
-                          [(self.NS, {"_id": 1, "v": "seen"})])
-        p.sync()
-        self.assertEqual(p.ops("roll"), [("c", {"id": "1"}, {"_id": 1, "v": "seen"})])
-        return p
-
-    def gap(self):
-        log, ns = self.log, self.NS
-        self.fake_.append([log.diff(ns, 1, {"u": {"v": "changed in the gap"}}), log.insert(ns, {"_id": 2}),
-                           log.delete(ns, 2)], [(ns, {"_id": 1, "v": "changed in the gap"})])
-        self.fake_.append([log.insert("hb.fill", {"_id": n}) for n in range(100)])
-        self.fake_.append([log.drop("hb.fill", 100)])
-
-    def state(self, p):
-        with open(os.path.join(p.out, ".cdcd-%s.state" % p.cdcd.config["name"]), "rb") as f:
-            return f.read()
-
-    def rolled(self, **more):
-        p = self.seen(**more)
-        p.stop()
-        before = self.state(p)
-        self.gap()
-        self.fake_.rollover(self.fake_.stats()["entries"] - 10)
-        self.fake_.append([self.log.insert(self.NS, {"_id": 3, "v": "after"})], [(self.NS, {"_id": 3, "v": "after"})])
-        return p, before
-
-    def test_start_behind_a_gap(self):
-        p, before = self.rolled()
-        first = self.fake_.stats()["first"]
-        for _ in range(2):
-            p.fails(3, r"no longer in the oplog", r"%d:%d" % (first.time, first.inc), r"snapshot")
-        self.assertEqual(self.state(p), before)
-        self.assertEqual(p.ops("roll"), [("c", {"id": "1"}, {"_id": 1, "v": "seen"})])
-
-    def test_snapshot_when_needed(self):
-        p, _ = self.rolled()
-        p.cdcd.config["snapshot"] = {"mode": "when_needed"}
-        p.start()
-        p.sync()
-        self.assertRegex(p.log_since_start(), r"no longer in the oplog")
-        self.assertEqual(p.ops("roll")[1:], [("r", {"id": "1"}, {"_id": 1, "v": "changed in the gap"}),
-                                             ("r", {"id": "3"}, {"_id": 3, "v": "after"})])
-        self.fake_.append([self.log.insert(self.NS, {"_id": 4})])
-        p.sync()
-        self.assertEqual(p.ops("roll")[-1], ("c", {"id": "4"}, {"_id": 4}))
-        p.stop()
-
-    def test_rolled_back_while_stopped(self):
-        """The very entry of the position is gone after an election."""
-        p = self.seen()
-        self.fake_.append([self.log.insert(self.NS, {"_id": 5})])
-        p.sync()
-        p.stop()
-        self.fake_.rollback(8)
-        self.fake_.append([self.log.insert(self.NS, {"_id": 6}), self.log.noop()])
-        p.fails(3, r"roll(ed)? ?back|no longer in the oplog")
-        self.assertEqual([key["id"] for _, key, _ in p.ops("roll")], ["1", "5"])
-
-    def test_paused_over_a_rollover(self):
-        """The cursor is told that its place is gone (136): the same end, and no loop."""
-        p = self.seen()
-        os.kill(p.cdcd.process.pid, signal.SIGSTOP)
-        self.gap()
-        self.fake_.rollover(self.fake_.stats()["entries"] - 10)
-        self.fake_.append([self.log.insert(self.NS, {"_id": 3})])
-        before = self.fake_.stats()["commands"]
-        os.kill(p.cdcd.process.pid, signal.SIGCONT)
-        p.ends(3, r"no longer in the oplog")
-        self.assertLess(self.fake_.stats()["commands"]["find"] - before["find"], 10)
-        # What had been sent before the pause may come; nothing from behind the gap.
-        ids = [key["id"] for _, key, _ in p.ops("roll")]
-        self.assertIn(ids, (["1"], ["1", "1", "2", "2", "2"]))
-
-    def lost_cursor(self, code, cut=False, **fault):
-        p = self.seen()
-        before = self.fake_.stats()["commands"]
-        self.fake_.fail("getMore", 0 if cut else code, collection="oplog.rs", **fault)
-        self.fake_.append([self.log.insert(self.NS, {"_id": 5})], [(self.NS, {"_id": 5})])
-        p.sync()
-        self.fake_.append([self.log.insert(self.NS, {"_id": 6})], [(self.NS, {"_id": 6})])
-        p.sync()
-        after = self.fake_.stats()["commands"]
-        self.assertEqual([key["id"] for _, key, _ in p.ops("roll")], ["1", "5", "6"])
-        # Not again and again: a handful of finds for one lost cursor.
-        self.assertLess(after["find"] - before["find"], 20)
-        p.stop()
-
-    def test_cursor_not_found(self):
-        self.lost_cursor(43)
-
-    def test_capped_position_lost_without_a_gap(self):
-        self.lost_cursor(136)
-
-    def test_cursor_killed(self):
-        self.lost_cursor(237)
-
-    def test_interrupted_by_an_election(self):
-        self.lost_cursor(11602, labels=["RetryableError", "ResumableChangeStreamError"])
-
-    def test_connection_cut(self):
-        self.lost_cursor(0, cut=True)
-
-    def test_several_in_a_row(self):
-        self.lost_cursor(43, times=3)
-
-    def test_stepdown(self):
-        p = self.seen()
-        self.fake_.stepdown(2000)
-        self.fake_.append([self.log.insert(self.NS, {"_id": 5})], [(self.NS, {"_id": 5})])
-        p.sync()
-        self.assertEqual([key["id"] for _, key, _ in p.ops("roll")], ["1", "5"])
-        p.stop()
-
-    def test_lookups_that_fail_for_a_while(self):
-        p = self.seen()
-        for n, code in enumerate((11602, 0, 43)):
-            doc = {"_id": 1, "v": n}
-            self.fake_.fail("find", code, collection="roll", labels=["RetryableError"] if code else ())
-            self.fake_.append([self.log.diff(self.NS, 1, {"u": {"v": n}}), self.log.insert(self.NS, {"_id": 10 + n})],
-                              [(self.NS, doc)])
-            p.sync()
-            self.assertEqual(p.ops("roll")[-2:], [("u", {"id": "1"}, doc), ("c", {"id": str(10 + n)}, {"_id": 10 + n})])
-        self.assertEqual(len(p.ops("roll")), 7)
-        p.stop()
-
-    def test_moved_chunks(self):
-        """fromMigrate: a document that the balancer moves is neither deleted nor inserted."""
-        p, log = self.seen(), self.log
-        got = self.came(p, "roll", [
-            log.delete(self.NS, 1, fromMigrate=True), log.insert(self.NS, {"_id": 7}, fromMigrate=True),
-            log.diff(self.NS, 7, {"u": {"v": 1}}, fromMigrate=True), log.insert(self.NS, {"_id": 8})])
-        self.assertEqual([x[:2] for x in got], [("c", "8")])
-        p.stop()
-
-
 # ---- $v 2 diffs -----------------------------------------------------------------------------------
 
 BIG = "z" * 500
@@ -540,27 +206,27 @@ DIFFS = {
         ({"srows": {"a": True, "s0": {"u": {"ref": "A"}, "sinfo": {"u": {"fr": "y"}},
                                       "sopts": {"a": True, "s0": {"u": {"w": "S"}}}}, "u1": ROW1}},
          {"rows": [ROW0, ROW1], "n": 0, "keep": "this must survive", "big": BIG},
-         described({"rows.0.ref": "A", "rows.0.info.fr": "y", "rows.0.opts.0.w": "S", "rows.1": ROW1})),
+         mglog.described({"rows.0.ref": "A", "rows.0.info.fr": "y", "rows.0.opts.0.w": "S", "rows.1": ROW1})),
         ({"srows": {"a": True, "s1": {"u": {"cap": None}}}},
          {"rows": [ROW0, dict(ROW1, cap=None)], "n": 0, "keep": "this must survive", "big": BIG},
-         described({"rows.1.cap": None})),
+         mglog.described({"rows.1.cap": None})),
         ({"srows": {"a": True, "l": 1}},
          {"rows": [ROW0], "n": 0, "keep": "this must survive", "big": BIG},
-         described({}, None, [{"field": "rows", "size": 1}])),
+         mglog.described({}, None, [{"field": "rows", "size": 1}])),
         ({"srows": {"a": True, "u1": None, "u2": None, "u3": None, "u4": {"ref": "gap"}}},
          {"rows": [ROW0, None, None, None, {"ref": "gap"}], "n": 0, "keep": "this must survive", "big": BIG},
-         described({"rows.1": None, "rows.2": None, "rows.3": None, "rows.4": {"ref": "gap"}})),
+         mglog.described({"rows.1": None, "rows.2": None, "rows.3": None, "rows.4": {"ref": "gap"}})),
         ({"srows": {"a": True, "u0": None}},
          {"rows": [None, None, None, None, {"ref": "gap"}], "n": 0, "keep": "this must survive", "big": BIG},
-         described({"rows.0": None})),
+         mglog.described({"rows.0": None})),
         ({"u": {"rows": [[1, [2, {"d": 3}]], None, None, None, None, {"ref": "gap"}]}},
          {"rows": [[1, [2, {"d": 3}]], None, None, None, None, {"ref": "gap"}], "n": 0,
           "keep": "this must survive", "big": BIG},
-         described({"rows": [[1, [2, {"d": 3}]], None, None, None, None, {"ref": "gap"}]})),
+         mglog.described({"rows": [[1, [2, {"d": 3}]], None, None, None, None, {"ref": "gap"}]})),
         ({"d": {"big": False}, "u": {"n": 1},
           "srows": {"a": True, "s0": {"a": True, "s1": {"a": True, "s1": {"u": {"d": 4}}}}}},
          {"rows": [[1, [2, {"d": 4}]], None, None, None, None, {"ref": "gap"}], "n": 1, "keep": "this must survive"},
-         described({"n": 1, "rows.0.1.1.d": 4}, ["big"])),
+         mglog.described({"n": 1, "rows.0.1.1.d": 4}, ["big"])),
     ],
     # Fields named like the grammar of diffs are data.
     2: [
@@ -570,20 +236,20 @@ DIFFS = {
           "ss0": {"u": {"u0": 2}}, "ssfoo": {"su": {"u": {"i": 2}}}, "sdiff": {"u": {"a": "n"}}},
          {"a": False, "u": {"x": 2}, "i": {"y": 2}, "d": {"z": 2}, "l": 3, "u0": "user2",
           "s0": {"a": True, "u0": 2}, "sfoo": {"u": {"i": 2}}, "$v": 2, "diff": {"a": "n"}},
-         described({"a": False, "u0": "user2", "u.x": 2, "i.y": 2, "d.z": 2, "s0.u0": 2, "sfoo.u.i": 2, "diff.a": "n"})),
+         mglog.described({"a": False, "u0": "user2", "u.x": 2, "i.y": 2, "d.z": 2, "s0.u0": 2, "sfoo.u.i": 2, "diff.a": "n"})),
         ({"d": {"l": False, "i": False}, "i": {"0": "zero", "1": {"a": 1}}},
          {"a": False, "u": {"x": 2}, "d": {"z": 2}, "u0": "user2", "s0": {"a": True, "u0": 2},
           "sfoo": {"u": {"i": 2}}, "$v": 2, "diff": {"a": "n"}, "0": "zero", "1": {"a": 1}},
-         described({"0": "zero", "1": {"a": 1}}, ["l", "i"])),
+         mglog.described({"0": "zero", "1": {"a": 1}}, ["l", "i"])),
     ],
     # "0" is a name in a document and an index in an array.
     3: [
         (None, {"m": {"0": {"a": 1}, "1": [1, 2, 3]}}, None),
         ({"sm": {"s0": {"u": {"a": 2}}, "s1": {"a": True, "u0": 9}}},
-         {"m": {"0": {"a": 2}, "1": [9, 2, 3]}}, described({"m.0.a": 2, "m.1.0": 9})),
-        ({"sm": {"i": {"n": []}}}, {"m": {"0": {"a": 2}, "1": [9, 2, 3], "n": []}}, described({"m.n": []})),
+         {"m": {"0": {"a": 2}, "1": [9, 2, 3]}}, mglog.described({"m.0.a": 2, "m.1.0": 9})),
+        ({"sm": {"i": {"n": []}}}, {"m": {"0": {"a": 2}, "1": [9, 2, 3], "n": []}}, mglog.described({"m.n": []})),
         ({"sm": {"d": {"1": False}, "i": {"one": [9, 2, 3]}}},
-         {"m": {"0": {"a": 2}, "n": [], "one": [9, 2, 3]}}, described({"m.one": [9, 2, 3]}, ["m.1"])),
+         {"m": {"0": {"a": 2}, "n": [], "one": [9, 2, 3]}}, mglog.described({"m.one": [9, 2, 3]}, ["m.1"])),
         ("replace", {"only": "this"}, None),
     ],
 }
@@ -593,7 +259,7 @@ PATHS = {  # which of the paths above can be misread
 }
 
 
-class FakeDiffs(FakeCase):
+class FakeDiffs(mglog.FakeCase):
     def test_all(self):
         log, ns = self.log, "hb.v2"
         p = self.started("hb")
@@ -625,7 +291,7 @@ class FakeDiffs(FakeCase):
                    log.entry("u", ns, {"$v": 1, "$set": {"a.b": 2, "list.1": 3}, "$unset": {"c": True}},
                              ui=log.ui(ns), o2={"_id": 1})]
         got = self.came(p, "v1", entries)
-        self.assertEqual(got[1], ("u", "1", None, described({"a.b": 2, "list.1": 3}, ["c"])))
+        self.assertEqual(got[1], ("u", "1", None, mglog.described({"a.b": 2, "list.1": 3}, ["c"])))
         p.stop()
 
     def test_post_images_from_pre_images(self):
@@ -753,42 +419,6 @@ class Live(mgcase.MgCase):
                                                      "2": {"_id": 2, "deep": deep(), "other": 1}})
             p.stop()
 
-    def test_transactions(self):
-        db = self.db()
-        other = self.mongo.client[db.name + "_other"]
-        for d in (db, other):
-            d.create_collection("tx")
-        db.create_collection(mgcase.SYNC)
-        db.tx.insert_one({"_id": 0, "n": 0})
-        pipes = [self.pipe([db.name, other.name], capture=capture, name="%s-%s" % (db.name, capture),
-                           snapshot={"mode": "no_data"}, source={"collection.include.list": [db.name + ".tx"]},
-                           format={"provide.transaction.metadata": True}).start() for capture in mgcase.CAPTURES]
-        with self.mongo.client.start_session() as s:
-            with s.start_transaction():
-                db.tx.insert_one({"_id": 1, "v": "x"}, session=s)
-                db.tx.update_one({"_id": 1}, {"$set": {"v": "y"}}, session=s)
-                other.tx.insert_one({"_id": 1, "db": "other"}, session=s)
-                db.tx.delete_one({"_id": 0}, session=s)
-                db.tx.insert_one({"_id": 0, "n": "again"}, session=s)
-            s.start_transaction()
-            db.tx.insert_one({"_id": 666}, session=s)
-            other.tx.insert_one({"_id": 666}, session=s)
-            s.abort_transaction()
-            with s.start_transaction():
-                db.tx.insert_many([{"_id": 1000 + n} for n in range(3000)], session=s)
-        db.tx.insert_many([{"_id": 2}, {"_id": 3}], ordered=False)
-        self.sync(pipes)
-        for p in pipes:
-            with self.subTest(capture=p.source["capture"]):
-                self.assertEqual([x[:2] for x in p.changes("tx")],
-                                 [("c", "1"), ("u", "1"), ("d", "0"), ("c", "0")] +
-                                 [("c", str(1000 + n)) for n in range(3000)] + [("c", "2"), ("c", "3")])
-                ends = [r["value"]["event_count"] for r in cdcdtest.read_folder(p.out)["srv.transaction"]
-                        if r["value"]["status"] == "END"]
-                self.assertEqual(ends, [4, 3000])
-                self.assertEqual({r["topic"] for r in p.records()}, {"srv.%s.tx" % db.name, "srv.transaction"})
-            p.stop()
-
     def test_replaced(self):
         db = self.db("hb_rn")
         db.create_collection(mgcase.SYNC)
@@ -856,43 +486,6 @@ class Live(mgcase.MgCase):
                 # What is gone cannot be told; what is there is.
                 self.assertEqual({k: v for k, v in p.store()["cat"].items() if k in "34"},
                                  {"3": {"_id": 3}, "4": {"_id": 4}})
-                p.stop()
-
-
-class LiveRollover(mgcase.MgCase):
-    def test_history_lost(self):
-        for capture in mgcase.CAPTURES:
-            with self.subTest(capture=capture):
-                server = self.own_server("oplog-max-entries=50", "noop-heartbeat-seconds=0")
-                db = server.client.hb
-                db.create_collection(mgcase.SYNC)
-                p = self.pipe("hb", server=server, capture=capture, name="lost-" + capture).start()
-                db.roll.insert_one({"_id": 1, "v": "seen"})
-                p.sync()
-                p.stop()
-                db.roll.update_one({"_id": 1}, {"$set": {"v": "changed in the gap"}})
-                db.roll.insert_one({"_id": 2})
-                db.roll.delete_one({"_id": 2})
-                gap = server.oplog.find_one(sort=[("$natural", -1)])["ts"]
-                number = itertools.count(1)
-
-                def rolled():  # the server looks at the bounds now and then only
-                    db.fill.insert_many([{"_id": "%d-%d" % (next(number), n)} for n in range(100)])
-                    return server.oplog.find_one()["ts"] > gap
-                cdcdtest.wait_until("the oplog to roll over", rolled, 60, 0.2)
-                db.fill.drop()
-                db.roll.insert_one({"_id": 3, "v": "after"})
-                with open(os.path.join(p.out, ".cdcd-%s.state" % p.cdcd.config["name"]), "rb") as f:
-                    before = f.read()
-                p.fails(3, r"no longer|history", r"snapshot")
-                with open(os.path.join(p.out, ".cdcd-%s.state" % p.cdcd.config["name"]), "rb") as f:
-                    self.assertEqual(f.read(), before)
-                p.cdcd.config["snapshot"] = {"mode": "when_needed"}
-                p.start()
-                p.sync()
-                self.assertEqual(p.store(), {"roll": {"1": {"_id": 1, "v": "changed in the gap"},
-                                                      "3": {"_id": 3, "v": "after"}}})
-                self.assertEqual(p.store(), mgcase.source_store(db))
                 p.stop()
 
 

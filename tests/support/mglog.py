@@ -5,6 +5,8 @@ the fake server: mgcase.Fake, tests/support/mgfake.c.
     fake = self.fake([log.noop()])
     fake.append([log.create("hb.t"), log.insert("hb.t", {"_id": 1}), log.diff("hb.t", 1, {"u": {"a": 2}})])
     fake.append(log.transaction([log.op_insert("hb.t", {"_id": 2})], [log.op_delete("hb.t", 1)]))
+
+FakeCase: tests of a pipeline from such a server.
 """
 import datetime
 import uuid
@@ -172,5 +174,27 @@ class Log:
                           prevOpTime=self.optime(parts[-1]["ts"]))
 
 
-def encode(entry):
-    return bson.encode(entry, codec_options=mgcase.CODEC)
+def described(updated=None, removed=None, truncated=None):
+    return {"updatedFields": updated, "removedFields": removed, "truncatedArrays": truncated}
+
+
+class FakeCase(mgcase.MgCase):
+    live = False
+
+    def setUp(self):
+        super().setUp()
+        self.log = Log()
+
+    def started(self, db, *options, entries=(), docs=None, start=True, **more):
+        """self.fake_ and a pipeline that streams from it, without a snapshot."""
+        self.fake_ = self.fake([self.log.noop("initiating set"), *entries], *options, docs=docs)
+        more.setdefault("snapshot", {"mode": "no_data"})
+        p = mgcase.Pipe(self, db, server=self.fake_, capture="oplog", **more)
+        return p.start() if start else p
+
+    def came(self, p, collection, entries, docs=()):
+        """What comes of these entries alone."""
+        before = len(p.changes(collection))
+        self.fake_.append(entries, docs)
+        p.sync()
+        return p.changes(collection)[before:]
