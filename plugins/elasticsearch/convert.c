@@ -2,7 +2,7 @@
  * One record -> what is to be done in the index.
  *
  * Records are Debezium's: an envelope ({"before","after","op",...}), bare or as the payload beside
- * its schema; null is a tombstone. With record.form row they are rows, as ExtractNewRecordState of
+ * its schema; null is a tombstone. With record: row they are rows, as ExtractNewRecordState of
  * Kafka Connect leaves them.
  */
 #include "convert.h"
@@ -503,7 +503,7 @@ static enum cdcd_rc empty(struct job *j, const struct envelope *e)
         snprintf(why, sizeof why,
                  "the table of topic %.*s was truncated, and offsets do not tell which rows of its "
                  "partitions were there before. Delete rows instead of TRUNCATE, capture straight "
-                 "into the index, or set truncate.mode: ignore and build the index anew (cdcd "
+                 "into the index, or set truncate: ignore and build the index anew (cdcd "
                  "replay) after the old records have left the topic",
                  (int)topic.len, topic.ptr);
         return fail(j, why);
@@ -565,9 +565,8 @@ static enum cdcd_rc convert_envelope(struct job *j)
     if (e.op.kind != CDCD_JSON_STRING || e.op.raw.len != 3) {
         if (tells_no_row(j, &e))
             return CDCD_OK;
-        return fail(j,
-                    "the value is no envelope of a change: it has no \"op\". Set record.form: row "
-                    "for rows as ExtractNewRecordState leaves them; or leave the topic out");
+        return fail(j, "the value is no envelope of a change: it has no \"op\". Set record: row "
+                       "for rows as ExtractNewRecordState leaves them; or leave the topic out");
     }
     switch (e.op.raw.ptr[1]) {
     case 'c':

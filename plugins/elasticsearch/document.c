@@ -6,7 +6,7 @@
  * "/pattern/options", {"t":..,"i":..} for a timestamp, "MinKey" and "MaxKey".
  *
  * A dot in a name would make an object of it in the index ("a.b" and a: {b} are the same field
- * there), and an empty name is refused by the servers: by document.dots such a document is an
+ * there), and an empty name is refused by the servers: by field.dots such a document is an
  * error, or the name gets a _ instead.
  */
 #include "convert.h"
@@ -104,7 +104,7 @@ static bool put_name(struct es_values *x, struct cdcd_writer *w,
     if (x->dots_mode == ES_DOTS_FAIL && !is_plain_name(text))
         return es_no_value(x,
                            "the document has the name \"%.*s\" (%s), and in an index %s. Set "
-                           "document.dots to rename, or rename the field",
+                           "field.dots to rename, or rename the field",
                            (int)(text.len < SHOWN ? text.len : SHOWN), text.ptr, where,
                            is_blank(text) ? "a name may not be empty"
                                           : "a dot makes it a field within another");

@@ -188,12 +188,12 @@ enum cdcd_rc es_routes_new(const struct es_config *cfg, const char *topic_prefix
         const struct cdcd_strpair *pair = &cfg->routes.items[i];
         if (!cdcd_pattern_compile(pair->key, false, &r->routes[i].topic, why)) {
             rc = cdcd_error_set(err, CDCD_ERR_CONFIG,
-                                "routes: \"%s\" is no valid extended regular expression: %s",
+                                "index.routes: \"%s\" is no valid extended regular expression: %s",
                                 pair->key, why);
             break;
         }
         r->routes[r->nroutes++].pattern = pair->value;
-        rc = check_pattern("routes", pair->value, err);
+        rc = check_pattern("index.routes", pair->value, err);
     }
     if (rc != CDCD_OK) {
         es_routes_free(r);
@@ -234,7 +234,7 @@ static void check_mixed(const struct es_routes *r, const struct target *t)
                 continue;
             cdcd_warn("elasticsearch",
                       "topics %.*s and %.*s both go to the index %.*s: rows with the same key "
-                      "overwrite each other there; give one of them another index in routes",
+                      "overwrite each other there; give one of them another index in index.routes",
                       (int)o->topic.len, o->topic.ptr, (int)t->topic.len, t->topic.ptr,
                       (int)t->index.len, t->index.ptr);
             return;

@@ -64,11 +64,11 @@ struct logical {
 #define CONNECT "org.apache.kafka.connect.data."
 
 static const struct logical logicals[] = {
-    {CONNECT "Decimal", ES_F_DECIMAL, "double", 0},
+    {CONNECT "Decimal", ES_F_DECIMAL, "decimal", 0},
     {CONNECT "Date", ES_F_DATE, "date", 0},
     {CONNECT "Time", ES_F_TIME_MS, "keyword", 0},
     {CONNECT "Timestamp", ES_F_TS_MS, "date", 0},
-    {DATA "VariableScaleDecimal", ES_F_VARDECIMAL, "double", 0},
+    {DATA "VariableScaleDecimal", ES_F_VARDECIMAL, "decimal", 0},
     {DATA "Bits", ES_F_BYTES, "binary", 0},
     {DATA "Json", ES_F_JSON, "keyword", 0},
     {DATA "Xml", ES_F_RAW, "text", 0},
@@ -101,7 +101,7 @@ static const struct logical logicals[] = {
     {TIME "NanoDuration", ES_F_DURATION, "keyword", 9},
     {TIME "Interval", ES_F_RAW, "keyword", 0},
     {TIME "Year", ES_F_RAW, "long", 0},
-    {"cdcd.data.UnsignedLong", ES_F_RAW, "double", 0},
+    {"cdcd.data.UnsignedLong", ES_F_RAW, "decimal", 0},
 };
 
 /* A column may be made wider (int to bigint, real to double precision), but a field of an index
@@ -167,7 +167,7 @@ static bool column_init(struct cdcd_arena *a, struct es_column *c,
         /* What fits is a whole number for the index, too. */
         if (c->scale == 0 && parameter(&parameters, "connect.decimal.precision", &precision) &&
             precision <= 18)
-            c->es_type = "long";
+            c->es_type = "whole";
     }
     if (es_string_is(&type, "array") && cdcd_json_member(schema, "items", &items)) {
         struct es_column *elem = cdcd_arena_alloc(a, sizeof *elem);

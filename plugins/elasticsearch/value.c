@@ -9,7 +9,7 @@
  *   intervals         "PT10H14M21S", or as they were written ("P1Y2M3DT4H5M6.78S")
  *   infinite ones     "infinity", "-infinity"
  *   bytes, bits       base64
- *   JSON, hstore      the text; with json.mode nested the JSON itself
+ *   JSON, hstore      the text; with json: nested the JSON itself
  *   points            {"x":1.5,"y":2.0}, with "srid" when there is one
  *   geometry          {"wkt":"POLYGON ((...))","srid":4326}
  *   arrays            arrays
