@@ -306,15 +306,24 @@ class LookupReader(Reader):
     looks_up = True
 
 
-def exact_rows(documents):
-    return {mgcase.exact({"_id": d["_id"]}): mgcase.exact(d) for d in documents}
+def sorted_fields(x):
+    if isinstance(x, dict):
+        return {k: sorted_fields(x[k]) for k in sorted(x)}
+    return [sorted_fields(v) for v in x] if isinstance(x, list) else x
+
+
+def exact_rows(documents, order):
+    """order: that of the fields counts, too."""
+    return {mgcase.exact({"_id": d["_id"]}): mgcase.exact(d if order else sorted_fields(d)) for d in documents}
 
 
 class Apply(mgcase.MgCase):
     def same(self, db, reader):
+        # The test's server names new fields in another order than that which it gives them.
+        order = reader.looks_up
         for name in COLLECTIONS:
-            want = exact_rows(db.get_collection(name, codec_options=mgcase.CODEC).find())
-            have = exact_rows(reader.store[name].values())
+            want = exact_rows(db.get_collection(name, codec_options=mgcase.CODEC).find(), order)
+            have = exact_rows(reader.store[name].values(), order)
             self.assertEqual(len(have), len(reader.store[name]), "two keys of one document")
             self.assertEqual(sorted(want), sorted(have), "documents of " + name)
             for _id, document in want.items():
