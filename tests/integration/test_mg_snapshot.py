@@ -217,7 +217,7 @@ class Snapshots(mgcase.MgCase):
         mongo = self.own_server("noop-heartbeat-seconds=0")
         db = mongo.client.still
         self.fill(db.t, 6000, pad="x" * 300)
-        p = self.pipe("still", server=mongo, source={"snapshot.chunk.rows": 2500})
+        p = self.pipe("still", server=mongo, capture="oplog", source={"snapshot.chunk.rows": 2500})
         p.start(wait=False)
         wait_until("rows", lambda: len(p.records("t")) > 300, 60)
         p.cdcd.kill()
@@ -225,6 +225,7 @@ class Snapshots(mgcase.MgCase):
         self.run_once(p)
         self.assertEqual(len(p.records("t")), 6000)
         self.assertEqual(len(set(p.positions())), 6000)
+        self.assertEqual(len({pos.split("-")[0] for pos in p.positions()}), 1, "the views have different times")
 
     def test_dropped_while_read(self):
         db = self.db()
@@ -374,6 +375,26 @@ class AtOneTime(mgcase.MgCase):
             n = mgcase.parse(r["value"]["after"])["n"]
             self.assertGreaterEqual(n, last.get(r["key"]["id"], 0), r["key"])
             last[r["key"]["id"]] = n
+
+    def test_second_view_after_lookups(self):
+        """The stream looks documents up on its way to the second view, and they change all the time:
+        rows of the view's own time would take them back."""
+        fake = self.server(3000, pad="x" * 300)
+        p = self.pipeline(fake)
+        fake.fail("getMore", code=239, collection="t", message="Read timestamp is older")
+        p.start(wait=False)
+        p.wait_log("keeps the time of the snapshot no longer")
+        n = 0
+        while "streaming from" not in p.log_since_start():
+            n += 1
+            self.assertLess(n, 20000)
+            fake.append([update(2999, n)], [("shop.t", {"_id": 2999, "n": n})])
+        p.sync().stop()
+        seen = [mgcase.parse(r["value"]["after"])["n"] for r in p.records("t") if r["key"]["id"] == "2999"]
+        self.assertEqual(seen, sorted(seen))
+        self.assertEqual(seen[-1], n)
+        self.assertEqual(len(seen), n + 1)
+        self.assertEqual(len(rows(p.records("t"))), 3000)
 
     def test_time_really_too_old(self):
         """The server's window moves on while the snapshot is held up: what it says of itself."""
