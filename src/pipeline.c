@@ -408,6 +408,7 @@ static enum cdcd_rc run_session(struct cdcd_pipeline *p, struct cdcd_error *err)
     struct cdcd_state state;
     cdcd_pipeline_phase(p, CDCD_PHASE_CONNECT);
     cdcd_publish_reset(p);
+    cdcd_encoder_session(p->encoder);
     cdcd_queue_reopen(&p->free);
     cdcd_queue_reopen(&p->full);
     if (load_state(p, &state, err) != CDCD_OK)
@@ -614,6 +615,7 @@ enum cdcd_rc cdcd_pipeline_new(const struct cdcd_config *config,
         .topic_prefix = config->topic_prefix,
         .source = p->source_ops,
         .compacted_truncates = strcmp(config->sink_plugin->name, "kafka") == 0,
+        .schemas = wants_schemas(p),
     };
     if (check_options(p, err) != CDCD_OK ||
         cdcd_encoder_new(&config->format, &env, &p->encoder, err) != CDCD_OK) {

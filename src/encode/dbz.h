@@ -7,6 +7,7 @@
  *   debezium_options.c  the option table
  *   debezium_table.c    what is computed once for a schema: templates, key, headers
  *   debezium_schema.c   the schema text of schemas.enable
+ *   debezium_announce.c the schemas of rows as records of their own
  *   debezium_value.c    the table of forms; cells -> JSON
  *   debezium_number.c   floats and decimals
  *   debezium_time.c     dates, times, intervals
@@ -195,7 +196,8 @@ struct dbz_source_text {
 /* Everything that is the same for all records of a schema; schema->enc. */
 struct dbz_table {
     struct cdcd_arena arena;
-    uint64_t owner; /* id of the encoder that made it */
+    uint64_t owner;   /* id of the encoder that made it */
+    uint64_t session; /* in which its schema was announced; 0: never */
     struct cdcd_topic *topic;
     bool document; /* a collection: no columns and keys, the _id is the key */
     uint32_t ncolumns, nkeys;
@@ -227,7 +229,8 @@ struct cdcd_encoder {
     uint64_t skipped;
     struct cdcd_slice *source_names; /* `,"lsn":` of the connector's own fields */
     struct cdcd_topic *message_topic, *transaction_topic, *heartbeat_topic, *truncate_topic;
-    struct cdcd_topic *ddl_topic;
+    struct cdcd_topic *ddl_topic, *schema_topic;
+    uint64_t session; /* of the sink, counted from 1 */
     /* Templates of records without a table, each for one database; its name is in their arena. */
     struct dbz_table *message, *ddl;
     const char *message_db, *ddl_db;
@@ -273,6 +276,18 @@ enum dbz_fixed {
     DBZ_DDL_KEY,
 };
 void dbz_schema_fixed(struct cdcd_encoder *e, struct cdcd_writer *w, enum dbz_fixed which);
+
+/* The row's, alone. */
+void dbz_schema_row(struct cdcd_encoder *e, struct cdcd_writer *w, const struct dbz_table *t);
+
+/* ---- debezium_announce.c ---- */
+
+/* What tells the forms of values apart besides the shape of the table: options that are not at
+ * their defaults. 0: all are. Part of the version in cdcd.schema. */
+uint64_t dbz_forms_version(const struct cdcd_debezium_config *cfg);
+struct dbz_job;
+/* The record that tells how the table's rows are written, if this session has not had it. */
+void dbz_announce(struct dbz_job *j);
 
 /* ---- debezium.c ---- */
 

@@ -36,6 +36,7 @@ enum cdcd_rc cdcd_encoder_new(const struct cdcd_debezium_config *cfg,
     e->d.cfg = cfg;
     e->d.time_micros = env->source->time_micros;
     e->env = *env;
+    e->session = 1;
     cdcd_encoder_name_source(e, env->source->connector, env->source->source_schema_name);
     cdcd_arena_init(&e->arena, 8192);
     cdcd_buf_init(&e->d.scratch, 0);
@@ -73,6 +74,11 @@ void cdcd_encoder_free(struct cdcd_encoder *e)
     cdcd_buf_free(&e->d.scratch);
     cdcd_arena_free(&e->arena);
     free(e);
+}
+
+void cdcd_encoder_session(struct cdcd_encoder *e)
+{
+    e->session++;
 }
 
 uint64_t cdcd_encoder_skipped(const struct cdcd_encoder *e)
@@ -542,6 +548,8 @@ static enum cdcd_rc encode_event(struct dbz_job *j, struct cdcd_error *err)
     if (job_table(j, err) != CDCD_OK)
         return CDCD_ERROR;
     j->e->d.bad = NULL;
+    if (j->e->env.schemas && j->t->topic && j->t->session != j->e->session)
+        dbz_announce(j);
     switch (j->ev->op) {
     case CDCD_OP_MESSAGE: ok = dbz_encode_message(j); break;
     case CDCD_OP_TX_BEGIN:

@@ -222,6 +222,7 @@ void dbz_schema_key(struct cdcd_encoder *e, struct cdcd_writer *w, const struct 
     cdcd_writer_char(w, '}');
 }
 
+/* field NULL: not one of a struct. */
 static void put_row(struct cdcd_encoder *e, struct cdcd_writer *w, const struct dbz_table *t,
                     const char *field)
 {
@@ -233,9 +234,17 @@ static void put_row(struct cdcd_encoder *e, struct cdcd_writer *w, const struct 
     }
     cdcd_writer_lit(w, "],\"optional\":true,");
     put_name(e, w, t, ".Value");
-    cdcd_writer_lit(w, ",\"field\":\"");
-    dbz_adds(w, field);
-    cdcd_writer_lit(w, "\"}");
+    if (field) {
+        cdcd_writer_lit(w, ",\"field\":\"");
+        dbz_adds(w, field);
+        cdcd_writer_char(w, '"');
+    }
+    cdcd_writer_char(w, '}');
+}
+
+void dbz_schema_row(struct cdcd_encoder *e, struct cdcd_writer *w, const struct dbz_table *t)
+{
+    put_row(e, w, t, NULL);
 }
 
 static const struct field source_fields_1[] = {

@@ -266,8 +266,9 @@ static void headers_init(struct cdcd_encoder *e, struct dbz_table *t, bool conte
     t->pos_header = t->nheaders;
     t->headers[t->nheaders++] = header("cdcd.pos", (struct cdcd_slice){NULL, 0}, false);
     if (s)
-        t->headers[t->nheaders++] = header("cdcd.schema", version_text(&t->arena, s->version),
-                                           false);
+        t->headers[t->nheaders++] = header(
+            "cdcd.schema", version_text(&t->arena, s->version ^ dbz_forms_version(e->d.cfg)),
+            false);
 }
 
 static void templates_init(struct cdcd_encoder *e, struct dbz_table *t)

@@ -426,7 +426,7 @@ const struct dbz_form_info dbz_forms[DBZ_FORMS] = {
     [DBZ_INT16] = {"int16", NULL, NULL, "0", write_int},
     [DBZ_INT32] = {"int32", NULL, NULL, "0", write_int},
     [DBZ_INT64] = {"int64", NULL, NULL, "0", write_int},
-    [DBZ_UINT64] = {"int64", NULL, NULL, "0", write_int},
+    [DBZ_UINT64] = {"int64", "cdcd.data.UnsignedLong", NULL, "0", write_int},
     [DBZ_UINT64_WRAPPED] = {"int64", NULL, NULL, "0", write_wrapped},
     [DBZ_UINT64_DECIMAL] = {"bytes", CONNECT "Decimal", NULL, "\"AA==\"", dbz_write_uint64_decimal},
     [DBZ_FLOAT32] = {"float", NULL, NULL, "0.0", dbz_write_float},

@@ -20,6 +20,9 @@ struct cdcd_encoder_env {
     /* The sink's topics may be compacted and then refuse null keys: the truncate of a table
      * with a key goes to PREFIX.truncate, keyed by the table. */
     bool compacted_truncates;
+    /* The sink wants the schemas of rows: one record of CDCD_SCHEMA_TOPIC before the first record
+     * that needs it in each session. */
+    bool schemas;
 };
 
 /* CONFIG errors: a regular expression, an operation, a placeholder or a prefix that is none. */
@@ -33,6 +36,10 @@ void cdcd_encoder_free(struct cdcd_encoder *e);
  * session, on the capture thread. Static strings. */
 void cdcd_encoder_name_source(struct cdcd_encoder *e, const char *connector,
                               const char *source_schema_name);
+
+/* A new session of the sink: what was announced in earlier ones may not have been stored. Between
+ * sessions, when no batch is on its way. */
+void cdcd_encoder_session(struct cdcd_encoder *e);
 
 /* Encodes all events of the batch in order and adds up batch->bytes. A DATA error names table,
  * column, key and position; the records before it stay in the batch. */

@@ -184,7 +184,7 @@ static int measure(const char *what, const struct cdcd_debezium_config *cfg,
                    const struct cdcd_source_ops *ops, struct cdcd_schema *s, add_fn *add,
                    long batches)
 {
-    struct cdcd_encoder_env env = {"bench", "bench", ops, true};
+    struct cdcd_encoder_env env = {"bench", "bench", ops, true, false};
     struct cdcd_batch *b = cdcd_batch_new();
     struct cdcd_encoder *e;
     struct cdcd_error err;

@@ -525,7 +525,7 @@ static void bad_options(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct cdcd_debezium_config cfg = et_config();
-        struct cdcd_encoder_env env = {"test", "srv", &et_source, false};
+        struct cdcd_encoder_env env = {"test", "srv", &et_source, false, false};
         struct cdcd_encoder *e = NULL;
         struct cdcd_error err = {0};
         char *operation = (char *)(uintptr_t)cases[i].operation;
