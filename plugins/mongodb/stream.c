@@ -122,6 +122,7 @@ enum cdcd_rc mg_stream_open(struct cdcd_source *s, const struct mg_feed_ops *ops
     st->ops = ops;
     st->reads_from = reads ? reads : &real_reads;
     st->schemas = mg_schemas_new();
+    st->lookup_most = MG_LOOKUP_FIRST;
     cdcd_buf_init(&st->token, 0);
     cdcd_buf_init(&st->tx.lsid, 0);
     cdcd_buf_init(&st->tx.text, 0);

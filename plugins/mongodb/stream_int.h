@@ -113,7 +113,8 @@ struct mg_pending {
     bool only;     /* UPDATE: looked up only because of it */
 };
 
-#define MG_SLOTS 65536
+#define MG_SLOTS        65536
+#define MG_LOOKUP_FIRST 4 /* documents of the first query: their size is not known */
 
 struct mg_stream {
     struct cdcd_source *s;
@@ -143,7 +144,7 @@ struct mg_stream {
 
     struct mg_pending *pending;
     size_t npending, pending_cap;
-    size_t document_bytes; /* usual size of what is looked up */
+    size_t lookup_most; /* documents of one query, as far as their sizes can be foreseen */
 
     bool barrier, at_barrier;
     struct mg_time barrier_ts;

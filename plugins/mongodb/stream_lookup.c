@@ -64,12 +64,11 @@ void mg_pending_add(struct mg_stream *st, struct mg_pending p)
 
 bool mg_pending_full(const struct mg_stream *st)
 {
-    size_t most = QUERY_BYTES / (st->document_bytes ? st->document_bytes : 4096);
-    most = most > QUERY_MAX ? QUERY_MAX : most ? most : 1;
-    return st->npending >= most;
+    return st->npending >= st->lookup_most;
 }
 
-/* The next query may be of as many documents as would fit if they were like these. */
+/* The next query may be of as many documents as would fit if they were like these; of twice as many
+ * at most, so that large ones are met in small number. */
 static void learn_size(struct mg_stream *st, const struct cdcd_slice *found, size_t n)
 {
     size_t sum = 0, some = 0;
@@ -77,10 +76,10 @@ static void learn_size(struct mg_stream *st, const struct cdcd_slice *found, siz
         sum += found[i].len;
         some += found[i].ptr != NULL;
     }
-    if (!some)
-        return;
-    size_t now = sum / some + 1;
-    st->document_bytes = now > st->document_bytes ? now : (7 * st->document_bytes + now) / 8;
+    size_t fit = some ? QUERY_BYTES / (sum / some + 1) : QUERY_MAX;
+    size_t most = n >= st->lookup_most ? 2 * st->lookup_most : st->lookup_most;
+    most = most > fit ? fit : most;
+    st->lookup_most = most > QUERY_MAX ? QUERY_MAX : most ? most : 1;
 }
 
 /* ---- results ---- */
