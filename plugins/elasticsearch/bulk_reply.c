@@ -55,7 +55,7 @@ static void too_large(struct cdcd_sink *s, size_t bytes)
     if (!s->too_large || bytes < s->too_large)
         s->too_large = bytes;
     if (s->bulk_bytes > bytes / 2)
-        s->bulk_bytes = bytes / 2 > BODY_MIN ? bytes / 2 : BODY_MIN;
+        s->bulk_bytes = bytes / 2; /* down to one document */
 }
 
 static void taken_at_once(struct cdcd_sink *s)
