@@ -31,8 +31,8 @@ static bool check_reachable(struct checking *c)
 {
     struct cdcd_sink *s = c->s;
     struct cdcd_error err = {0};
-    rd_kafka_conf_t *conf = kafka_conf(s, &err);
-    s->rk = conf ? kafka_client(RD_KAFKA_PRODUCER, conf, &err) : NULL;
+    rd_kafka_conf_t *conf = kafka_conf(&s->link, &err);
+    s->rk = conf ? kafka_client(&s->link, RD_KAFKA_PRODUCER, conf, &err) : NULL;
     if (!s->rk) {
         add(c, CDCD_CHECK_FAIL, "sink.kafka", NULL, "%s", err.text);
         return false;
@@ -53,11 +53,11 @@ static void check_transactions(struct checking *c)
     rd_kafka_error_t *e = NULL;
     rd_kafka_t *rk = NULL;
     char *id = cdcd_xasprintf("%s-check", s->transactional_id);
-    rd_kafka_conf_t *conf = kafka_conf(s, &err);
-    if (conf && kafka_conf_set(conf, "transactional.id", id, &err) != CDCD_OK)
+    rd_kafka_conf_t *conf = kafka_conf(&s->link, &err);
+    if (conf && kafka_conf_set(&s->link, conf, "transactional.id", id, &err) != CDCD_OK)
         rd_kafka_conf_destroy(conf);
     else if (conf)
-        rk = kafka_client(RD_KAFKA_PRODUCER, conf, &err);
+        rk = kafka_client(&s->link, RD_KAFKA_PRODUCER, conf, &err);
     if (rk)
         e = rd_kafka_init_transactions(rk, 15000);
     if (!rk) {

@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What cdcd sets itself, and why the user may not. */
-static const struct {
+struct reserved {
     const char *name, *why;
-} reserved[] = {
+};
+
+/* What cdcd sets itself, and why the user may not. */
+static const struct reserved sink_reserved[] = {
     {"bootstrap.servers", "use sink.kafka.bootstrap.servers"},
     {"metadata.broker.list", "use sink.kafka.bootstrap.servers"},
     {"transactional.id", "use sink.kafka.transactional.id"},
@@ -17,15 +19,34 @@ static const struct {
     {"isolation.level", "cdcd reads its position with read_committed"},
     {"delivery.report.only.error", "cdcd needs every delivery report"},
     {"enable.partition.eof", "cdcd needs it to find its position"},
+    {0},
+};
+static const struct reserved source_reserved[] = {
+    {"bootstrap.servers", "use source.kafka.bootstrap.servers"},
+    {"metadata.broker.list", "use source.kafka.bootstrap.servers"},
+    {"group.id", "use source.kafka.group.id"},
+    {"isolation.level", "what was aborted is never passed on (read_committed)"},
+    {"enable.partition.eof", "cdcd needs it to know whether it has caught up"},
+    {"enable.auto.commit", "cdcd commits what the sink holds, and nothing else"},
+    {"auto.commit.enable", "cdcd commits what the sink holds, and nothing else"},
+    {"enable.auto.offset.store", "cdcd commits what the sink holds, and nothing else"},
+    {"auto.offset.reset",
+     "a partition without a position is read from its beginning, and one whose "
+     "position is lost stops the pipeline"},
+    {"partition.assignment.strategy", "cdcd shares partitions with cooperative-sticky"},
+    {0},
 };
 
 /* Defaults that differ from librdkafka's; the user's properties come after them. */
-static const char *const defaults[][2] = {
-    {"partitioner", "murmur2_random"}, /* as the Java clients: joins depend on it */
+static const char *const common_defaults[][2] = {
     {"socket.nagle.disable", "true"},
     {"socket.keepalive.enable", "true"},
     {"reconnect.backoff.max.ms", "1000"},
     {"log.connection.close", "false"},
+    {0},
+};
+static const char *const sink_defaults[][2] = {
+    {"partitioner", "murmur2_random"}, /* as the Java clients: joins depend on it */
     /* Not a delay: what must go out is flushed (kafka_serve, commits). An idempotent librdkafka
      * sends one set at a time to each partition, and while one is under way it spins if another
      * record has waited for longer than this. */
@@ -37,7 +58,28 @@ static const char *const defaults[][2] = {
     /* Below the broker's default socket.request.max.bytes: over that one the broker closes the
      * connection instead of refusing. Under it the topic's limit decides. */
     {"message.max.bytes", "104000000"},
+    {0},
 };
+static const char *const source_defaults[][2] = {
+    /* What waits in the client, and what one answer brings: memory. A record that is larger comes
+     * all the same. */
+    {"queued.max.messages.kbytes", "8192"},
+    {"queued.min.messages", "20000"},
+    {"fetch.max.bytes", "4194304"},
+    {"receive.message.max.bytes", "1100000000"},
+    {"check.crcs", "true"},
+    {0},
+};
+
+void kafka_link_init(struct kafka_link *link, bool source, const char *bootstrap,
+                     const char *pipeline, const struct cdcd_strmap *properties)
+{
+    *link = (struct kafka_link){.source = source,
+                                .section = source ? "source.kafka" : "sink.kafka",
+                                .bootstrap = bootstrap,
+                                .pipeline = pipeline,
+                                .properties = properties};
+}
 
 static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
 {
@@ -48,7 +90,7 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
 
 static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 {
-    struct cdcd_sink *s = opaque;
+    struct kafka_link *link = opaque;
     char text[512];
     rd_kafka_resp_err_t err = (rd_kafka_resp_err_t)code;
     if (err == RD_KAFKA_RESP_ERR__FATAL) {
@@ -57,66 +99,76 @@ static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
         return;
     }
     if (err == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
-        s->all_down = true;
+        link->all_down = true;
         return;
     }
-    s->broker_code = err;
-    s->denied = err == RD_KAFKA_RESP_ERR__AUTHENTICATION || err == RD_KAFKA_RESP_ERR__SSL ||
-                err == RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED;
-    snprintf(s->broker_error, sizeof s->broker_error, "%s", reason);
+    link->broker_code = err;
+    link->denied = err == RD_KAFKA_RESP_ERR__AUTHENTICATION || err == RD_KAFKA_RESP_ERR__SSL ||
+                   err == RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED;
+    snprintf(link->broker_error, sizeof link->broker_error, "%s", reason);
     cdcd_debug("kafka", "%s: %s", rd_kafka_err2name(err), reason);
 }
 
-enum cdcd_rc kafka_conf_set(rd_kafka_conf_t *conf, const char *name, const char *value,
-                            struct cdcd_error *err)
+enum cdcd_rc kafka_conf_set(const struct kafka_link *link, rd_kafka_conf_t *conf, const char *name,
+                            const char *value, struct cdcd_error *err)
 {
     char text[512];
     if (rd_kafka_conf_set(conf, name, value, text, sizeof text) == RD_KAFKA_CONF_OK)
         return CDCD_OK;
-    return cdcd_error_set(err, CDCD_ERR_CONFIG, "sink.kafka.properties.%s: %s", name, text);
+    return cdcd_error_set(err, CDCD_ERR_CONFIG, "%s.properties.%s: %s", link->section, name, text);
 }
 
-static enum cdcd_rc set_user(rd_kafka_conf_t *conf, const struct cdcd_strpair *p,
-                             struct cdcd_error *err)
+static enum cdcd_rc set_user(const struct kafka_link *link, rd_kafka_conf_t *conf,
+                             const struct cdcd_strpair *p, struct cdcd_error *err)
 {
-    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
-        if (strcmp(p->key, reserved[i].name) == 0)
-            return cdcd_error_set(err, CDCD_ERR_CONFIG,
-                                  "sink.kafka.properties.%s may not be set: %s", p->key,
-                                  reserved[i].why);
-    return kafka_conf_set(conf, p->key, p->value, err);
+    const struct reserved *r = link->source ? source_reserved : sink_reserved;
+    for (; r->name; r++)
+        if (strcmp(p->key, r->name) == 0)
+            return cdcd_error_set(err, CDCD_ERR_CONFIG, "%s.properties.%s may not be set: %s",
+                                  link->section, p->key, r->why);
+    return kafka_conf_set(link, conf, p->key, p->value, err);
 }
 
-rd_kafka_conf_t *kafka_conf(struct cdcd_sink *s, struct cdcd_error *err)
+static enum cdcd_rc set_all(const struct kafka_link *link, rd_kafka_conf_t *conf,
+                            const char *const (*pairs)[2], struct cdcd_error *err)
+{
+    for (; (*pairs)[0]; pairs++)
+        if (kafka_conf_set(link, conf, (*pairs)[0], (*pairs)[1], err) != CDCD_OK)
+            return CDCD_ERROR;
+    return CDCD_OK;
+}
+
+rd_kafka_conf_t *kafka_conf(struct kafka_link *link, struct cdcd_error *err)
 {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     char client[256];
     enum cdcd_rc rc = CDCD_OK;
-    snprintf(client, sizeof client, "cdcd-%s", s->env->pipeline);
-    rd_kafka_conf_set_opaque(conf, s);
+    snprintf(client, sizeof client, "cdcd-%s", link->pipeline);
+    rd_kafka_conf_set_opaque(conf, link);
     rd_kafka_conf_set_log_cb(conf, on_log);
     rd_kafka_conf_set_error_cb(conf, on_error);
-    if (kafka_conf_set(conf, "bootstrap.servers", s->config->bootstrap, err) != CDCD_OK ||
-        kafka_conf_set(conf, "client.id", client, err) != CDCD_OK)
+    if (kafka_conf_set(link, conf, "bootstrap.servers", link->bootstrap, err) != CDCD_OK ||
+        kafka_conf_set(link, conf, "client.id", client, err) != CDCD_OK ||
+        set_all(link, conf, common_defaults, err) != CDCD_OK ||
+        set_all(link, conf, link->source ? source_defaults : sink_defaults, err) != CDCD_OK)
         rc = CDCD_ERROR;
-    for (size_t i = 0; rc == CDCD_OK && i < sizeof defaults / sizeof *defaults; i++)
-        rc = kafka_conf_set(conf, defaults[i][0], defaults[i][1], err);
-    for (size_t i = 0; rc == CDCD_OK && i < s->config->properties.n; i++)
-        rc = set_user(conf, &s->config->properties.items[i], err);
+    for (size_t i = 0; rc == CDCD_OK && i < link->properties->n; i++)
+        rc = set_user(link, conf, &link->properties->items[i], err);
     if (rc == CDCD_OK)
         return conf;
     rd_kafka_conf_destroy(conf);
     return NULL;
 }
 
-rd_kafka_t *kafka_client(rd_kafka_type_t type, rd_kafka_conf_t *conf, struct cdcd_error *err)
+rd_kafka_t *kafka_client(const struct kafka_link *link, rd_kafka_type_t type, rd_kafka_conf_t *conf,
+                         struct cdcd_error *err)
 {
     char text[512];
     rd_kafka_t *rk = rd_kafka_new(type, conf, text, sizeof text);
     if (rk)
         return rk;
     rd_kafka_conf_destroy(conf);
-    cdcd_error_set(err, CDCD_ERR_CONFIG, "sink.kafka.properties: %s", text);
+    cdcd_error_set(err, CDCD_ERR_CONFIG, "%s.properties: %s", link->section, text);
     return NULL;
 }
 
@@ -127,15 +179,26 @@ static const struct {
     enum cdcd_error_class class;
     const char *mend;
 } known[] = {
-    {RD_KAFKA_RESP_ERR__AUTHENTICATION, CDCD_ERR_CONFIG,
-     "check the sasl.* settings in sink.kafka.properties"},
+    {RD_KAFKA_RESP_ERR__AUTHENTICATION, CDCD_ERR_CONFIG, "check the sasl.* settings in properties"},
     {RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED, CDCD_ERR_CONFIG,
-     "check the sasl.* settings in sink.kafka.properties"},
+     "check the sasl.* settings in properties"},
     {RD_KAFKA_RESP_ERR__SSL, CDCD_ERR_CONFIG,
-     "check security.protocol and the ssl.* settings in sink.kafka.properties"},
+     "check security.protocol and the ssl.* settings in properties"},
+    {RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED, CDCD_ERR_CONFIG,
+     "allow the user of cdcd Read and Describe on its consumer group (kafka-acls.sh --group)"},
+    {RD_KAFKA_RESP_ERR_INVALID_SESSION_TIMEOUT, CDCD_ERR_CONFIG,
+     "change session.timeout.ms in source.kafka.properties to what the broker's "
+     "group.min.session.timeout.ms and group.max.session.timeout.ms allow"},
+    {RD_KAFKA_RESP_ERR_INCONSISTENT_GROUP_PROTOCOL, CDCD_ERR_CONFIG,
+     "other members of the group share partitions in another way: give cdcd a "
+     "source.kafka.group.id "
+     "of its own"},
+    {RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID, CDCD_ERR_CONFIG,
+     "another instance has the same group.instance.id in source.kafka.properties: each needs its "
+     "own"},
     {RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, CDCD_ERR_CONFIG,
-     "allow the user of cdcd the operations Describe, Write, Create and DescribeConfigs on the "
-     "topic (kafka-acls.sh)"},
+     "allow the user of cdcd the operations Describe and DescribeConfigs on the topic, Read for a "
+     "source, Write and Create for a sink (kafka-acls.sh)"},
     {RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, CDCD_ERR_CONFIG,
      "allow the user of cdcd IdempotentWrite on the cluster, and Create on it or on the topics "
      "(kafka-acls.sh)"},
@@ -184,7 +247,7 @@ const char *kafka_mend(rd_kafka_resp_err_t code)
     return "";
 }
 
-enum cdcd_rc kafka_fail(struct cdcd_sink *s, struct cdcd_error *err, rd_kafka_resp_err_t code,
+enum cdcd_rc kafka_fail(struct kafka_link *link, struct cdcd_error *err, rd_kafka_resp_err_t code,
                         const char *reason, const char *fmt, ...)
 {
     char what[512];
@@ -196,20 +259,22 @@ enum cdcd_rc kafka_fail(struct cdcd_sink *s, struct cdcd_error *err, rd_kafka_re
     va_end(ap);
     if (code == RD_KAFKA_RESP_ERR__TIMED_OUT || code == RD_KAFKA_RESP_ERR__TRANSPORT ||
         code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
-        kafka_unreachable(s, err);
+        kafka_unreachable(link, err);
         return cdcd_error_context(err, "%s", what);
     }
     return cdcd_error_set(err, class, "%s: %s%s%s", what, reason ? reason : rd_kafka_err2str(code),
                           *mend ? "; " : "", mend);
 }
 
-enum cdcd_rc kafka_unreachable(struct cdcd_sink *s, struct cdcd_error *err)
+enum cdcd_rc kafka_unreachable(struct kafka_link *link, struct cdcd_error *err)
 {
     /* Refused credentials are the user's to mend at the start; later they are an outage. */
-    enum cdcd_error_class class = s->denied && !s->loaded_once ? CDCD_ERR_CONFIG : CDCD_ERR_RETRY;
-    const char *mend = s->denied ? kafka_mend(s->broker_code)
-                                 : "check that the broker runs and that its advertised.listeners "
-                                   "can be reached from here";
-    return cdcd_error_set(err, class, "Kafka at %s does not answer%s%s; %s", s->config->bootstrap,
-                          *s->broker_error ? ": " : "", s->broker_error, mend);
+    enum cdcd_error_class class = link->denied && !link->loaded_once ? CDCD_ERR_CONFIG
+                                                                     : CDCD_ERR_RETRY;
+    const char *mend = link->denied
+                           ? kafka_mend(link->broker_code)
+                           : "check that the broker runs and that its advertised.listeners "
+                             "can be reached from here";
+    return cdcd_error_set(err, class, "Kafka at %s does not answer%s%s; %s", link->bootstrap,
+                          *link->broker_error ? ": " : "", link->broker_error, mend);
 }

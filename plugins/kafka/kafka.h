@@ -1,5 +1,5 @@
 /*
- * kafka.h: what the files of the Kafka sink share.
+ * kafka.h: what the files of the Kafka sink share, and what the source (source.h) uses of them.
  *
  *   sink.c      options, ops table, sessions: load, write, poll
  *   pump.c      batches -> librdkafka, delivery reports -> batches given back
@@ -33,6 +33,23 @@ struct kafka_config {
     int64_t transaction_ms, transaction_bytes;
     int policy; /* enum kafka_policy */
     char *dead_letter_topic;
+    char *schema_topic; /* "": schemas are not written */
+};
+
+/* The way to a cluster, and what is known of it: the first member of a sink and of a source. */
+struct kafka_link {
+    bool source;           /* of records; else a sink */
+    const char *section;   /* of the config: "sink.kafka" */
+    const char *bootstrap; /* these are borrowed */
+    const char *pipeline;
+    const struct cdcd_strmap *properties;
+    char broker_error[256]; /* what librdkafka last said about its connections */
+    rd_kafka_resp_err_t broker_code;
+    bool all_down;
+    bool denied;         /* broker_error is about credentials or TLS */
+    bool loaded_once;    /* it has worked before */
+    bool has_controller; /* as the last list of topics said, and */
+    int brokers;         /* this */
 };
 
 /* A topic as the sink knows it; topic->sink points here. Owned by the sink. */
@@ -50,8 +67,9 @@ struct kafka_topic {
     bool busy;             /* counted in busy_topics */
     rd_kafka_topic_t *rkt; /* of the producer with this generation; its opaque points here */
     unsigned generation;
-    bool listed; /* while topics are gathered: each once */
-    bool warned; /* about its policy */
+    bool listed;  /* while topics are gathered: each once */
+    bool warned;  /* about its policy */
+    bool schemas; /* the topic of schemas, shared by all pipelines */
 };
 
 /* A record that was refused. After the transaction was given up it is replayed, found here by
@@ -96,6 +114,7 @@ struct kafka_counters {
 enum kafka_tx { KAFKA_TX_NONE, KAFKA_TX_OPEN, KAFKA_TX_COMMITTING };
 
 struct cdcd_sink {
+    struct kafka_link link;
     const struct kafka_config *config;
     const struct cdcd_sink_env *env;
     /* owned */
@@ -146,18 +165,12 @@ struct cdcd_sink {
     uint64_t position_seq; /* what the position record in flight stands for */
     int64_t position_at;
 
-    bool has_controller; /* as the last list of topics said, and */
-    int brokers;         /* this */
-    bool broken, loaded_once;
+    bool broken;
     bool fault_set;
     struct cdcd_error fault; /* from a callback */
     bool given_up;           /* records were purged; the reason comes in other reports */
     bool fenced;             /* the fault is fencing */
     bool fault_refusal;      /* the fault is the last refusal: its text is made later */
-    char broker_error[256];  /* what librdkafka last said about its connections */
-    rd_kafka_resp_err_t broker_code;
-    bool all_down;
-    bool denied; /* broker_error is about credentials or TLS */
 
     struct kafka_refusal *refusals;
     size_t nrefusals, refusals_cap;
@@ -167,20 +180,23 @@ struct cdcd_sink {
 };
 
 /* ---- client.c ---- */
-/* A configuration with connection, callbacks and the user's properties. NULL and *err on a
- * property that librdkafka does not take. */
-rd_kafka_conf_t *kafka_conf(struct cdcd_sink *s, struct cdcd_error *err);
-enum cdcd_rc kafka_conf_set(rd_kafka_conf_t *conf, const char *name, const char *value,
-                            struct cdcd_error *err);
+void kafka_link_init(struct kafka_link *link, bool source, const char *bootstrap,
+                     const char *pipeline, const struct cdcd_strmap *properties);
+/* A configuration with connection, callbacks and the user's properties; its opaque is the link.
+ * NULL and *err on a property that librdkafka does not take. */
+rd_kafka_conf_t *kafka_conf(struct kafka_link *link, struct cdcd_error *err);
+enum cdcd_rc kafka_conf_set(const struct kafka_link *link, rd_kafka_conf_t *conf, const char *name,
+                            const char *value, struct cdcd_error *err);
 /* Takes the configuration, also on error. */
-rd_kafka_t *kafka_client(rd_kafka_type_t type, rd_kafka_conf_t *conf, struct cdcd_error *err);
+rd_kafka_t *kafka_client(const struct kafka_link *link, rd_kafka_type_t type, rd_kafka_conf_t *conf,
+                         struct cdcd_error *err);
 enum cdcd_error_class kafka_class(rd_kafka_resp_err_t code);
 /* What to do about a broker's or librdkafka's error; "" when there is nothing to say. */
 const char *kafka_mend(rd_kafka_resp_err_t code);
 /* Error with the class and mend of the code: "TEXT: REASON; MEND". */
-enum cdcd_rc kafka_fail(struct cdcd_sink *s, struct cdcd_error *err, rd_kafka_resp_err_t code,
+enum cdcd_rc kafka_fail(struct kafka_link *link, struct cdcd_error *err, rd_kafka_resp_err_t code,
                         const char *reason, const char *fmt, ...) CDCD_PRINTF(5, 6);
-enum cdcd_rc kafka_unreachable(struct cdcd_sink *s, struct cdcd_error *err);
+enum cdcd_rc kafka_unreachable(struct kafka_link *link, struct cdcd_error *err);
 
 /* ---- topics.c ---- */
 /* Makes topics ready for records of this generation: all in a few requests. */
@@ -196,6 +212,11 @@ void kafka_topics_release(struct cdcd_sink *s);
 void kafka_topic_refresh(struct cdcd_sink *s, struct kafka_topic *kt);
 
 /* All topics of the cluster, sorted by name: *out owned by the caller. */
+enum cdcd_rc kafka_list(struct kafka_link *link, rd_kafka_t *rk,
+                        const struct rd_kafka_metadata **out, struct cdcd_error *err);
+/* NULL: not there. */
+const struct rd_kafka_metadata_topic *kafka_find_topic(const struct rd_kafka_metadata *md,
+                                                       const char *name);
 enum cdcd_rc kafka_list_topics(struct cdcd_sink *s, const struct rd_kafka_metadata **out,
                                struct cdcd_error *err);
 
@@ -204,6 +225,8 @@ struct kafka_setting {
     int64_t max_bytes;       /* 0 unknown */
 };
 /* Settings of topics, in their order; leaves unknown what may not be read. */
+void kafka_settings(struct kafka_link *link, rd_kafka_t *rk, const char *const *names, size_t n,
+                    struct kafka_setting *out);
 void kafka_describe(struct cdcd_sink *s, const char *const *names, size_t n,
                     struct kafka_setting *out);
 

@@ -234,7 +234,7 @@ static enum cdcd_rc produce(struct cdcd_sink *s, struct cdcd_slice key, struct c
     rd_kafka_resp_err_t code = rd_kafka_error_code(e);
     enum cdcd_rc rc = CDCD_AGAIN;
     if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL)
-        rc = kafka_fail(s, err, code, rd_kafka_error_string(e),
+        rc = kafka_fail(&s->link, err, code, rd_kafka_error_string(e),
                         "writing a note of the source to topic %s", s->notes_name);
     rd_kafka_error_destroy(e);
     return rc;

@@ -29,15 +29,15 @@ static rd_kafka_t *reader_new(struct cdcd_sink *s, struct cdcd_error *err)
         {"auto.offset.reset", "earliest"},      {"fetch.wait.max.ms", "10"},
         {"queued.max.messages.kbytes", "4096"}, {"check.crcs", "true"},
     };
-    rd_kafka_conf_t *conf = kafka_conf(s, err);
+    rd_kafka_conf_t *conf = kafka_conf(&s->link, err);
     if (!conf)
         return NULL;
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-        if (kafka_conf_set(conf, settings[i][0], settings[i][1], err) != CDCD_OK) {
+        if (kafka_conf_set(&s->link, conf, settings[i][0], settings[i][1], err) != CDCD_OK) {
             rd_kafka_conf_destroy(conf);
             return NULL;
         }
-    return kafka_client(RD_KAFKA_CONSUMER, conf, err);
+    return kafka_client(&s->link, RD_KAFKA_CONSUMER, conf, err);
 }
 
 /* Reads from an offset to the end; control records and aborted ones never come up, so only the
@@ -46,7 +46,7 @@ static enum cdcd_rc scan(struct reading *r, int64_t from, struct cdcd_error *err
 {
     enum cdcd_rc rc = CDCD_AGAIN;
     if (rd_kafka_consume_start(r->rkt, 0, from) != 0)
-        return kafka_fail(r->s, err, rd_kafka_last_error(), NULL, "reading topic %s",
+        return kafka_fail(&r->s->link, err, rd_kafka_last_error(), NULL, "reading topic %s",
                           r->what->topic);
     while (rc == CDCD_AGAIN) {
         rd_kafka_message_t *m = rd_kafka_consume(r->rkt, 0, 200);
@@ -57,8 +57,8 @@ static enum cdcd_rc scan(struct reading *r, int64_t from, struct cdcd_error *err
         } else if (m && m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
             rc = m->offset >= r->high ? CDCD_OK : CDCD_AGAIN;
         } else if (m && kafka_class(m->err) != CDCD_ERR_RETRY) {
-            rc = kafka_fail(r->s, err, m->err, rd_kafka_message_errstr(m), "reading topic %s",
-                            r->what->topic);
+            rc = kafka_fail(&r->s->link, err, m->err, rd_kafka_message_errstr(m),
+                            "reading topic %s", r->what->topic);
         }
         if (m)
             rd_kafka_message_destroy(m);
@@ -85,7 +85,7 @@ static enum cdcd_rc read_end(struct reading *r, struct cdcd_error *err)
     do {
         code = rd_kafka_query_watermark_offsets(r->rk, r->what->topic, 0, &r->low, &r->high, 2000);
         rd_kafka_poll(r->rk, code && is_unknown(code) && ready ? 100 : 0);
-    } while (code && kafka_class(code) == CDCD_ERR_RETRY && !r->s->denied &&
+    } while (code && kafka_class(code) == CDCD_ERR_RETRY && !r->s->link.denied &&
              (ready || !is_unknown(code)) && cdcd_now_ms() < r->give_up);
     if (is_unknown(code) && !ready)
         return CDCD_OK;
@@ -96,7 +96,8 @@ static enum cdcd_rc read_end(struct reading *r, struct cdcd_error *err)
                               "new snapshot",
                               r->what->topic, r->s->position_name, r->what->gone);
     if (code)
-        return kafka_fail(r->s, err, code, NULL, "looking for the end of topic %s", r->what->topic);
+        return kafka_fail(&r->s->link, err, code, NULL, "looking for the end of topic %s",
+                          r->what->topic);
     if (r->what->whole)
         return r->low < r->high ? scan(r, r->low, err) : CDCD_OK;
     for (int64_t window = FIRST_WINDOW; !r->found && r->low < r->high; window *= 16) {
@@ -122,7 +123,7 @@ enum cdcd_rc kafka_read(struct cdcd_sink *s, const struct kafka_reading *what,
     if (r.rkt)
         rc = read_end(&r, err);
     else
-        kafka_fail(s, err, rd_kafka_last_error(), NULL, "topic %s", what->topic);
+        kafka_fail(&s->link, err, rd_kafka_last_error(), NULL, "topic %s", what->topic);
     if (r.rkt)
         rd_kafka_topic_destroy(r.rkt);
     rd_kafka_destroy(r.rk);
@@ -214,8 +215,8 @@ enum cdcd_rc kafka_position_produce(struct cdcd_sink *s, struct cdcd_error *err)
     rd_kafka_resp_err_t code = rd_kafka_error_code(e);
     enum cdcd_rc rc = CDCD_AGAIN;
     if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL)
-        rc = kafka_fail(s, err, code, rd_kafka_error_string(e), "writing the position to topic %s",
-                        s->position_name);
+        rc = kafka_fail(&s->link, err, code, rd_kafka_error_string(e),
+                        "writing the position to topic %s", s->position_name);
     rd_kafka_error_destroy(e);
     return rc;
 }

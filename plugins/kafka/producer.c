@@ -53,21 +53,21 @@ static int64_t conf_int(const rd_kafka_conf_t *conf, const char *name)
 static enum cdcd_rc set_delivery(struct cdcd_sink *s, rd_kafka_conf_t *conf, struct cdcd_error *err)
 {
     if (s->config->delivery == CDCD_EXACTLY_ONCE)
-        return kafka_conf_set(conf, "transactional.id", s->transactional_id, err);
-    if (kafka_conf_set(conf, "enable.idempotence", "true", err) != CDCD_OK)
+        return kafka_conf_set(&s->link, conf, "transactional.id", s->transactional_id, err);
+    if (kafka_conf_set(&s->link, conf, "enable.idempotence", "true", err) != CDCD_OK)
         return CDCD_ERROR;
     /* An outage of any length only waits. */
     if (!user_has(s, "message.timeout.ms") && !user_has(s, "delivery.timeout.ms"))
-        return kafka_conf_set(conf, "message.timeout.ms", "0", err);
+        return kafka_conf_set(&s->link, conf, "message.timeout.ms", "0", err);
     return CDCD_OK;
 }
 
-static enum cdcd_rc set_number(rd_kafka_conf_t *conf, const char *name, int64_t value,
-                               struct cdcd_error *err)
+static enum cdcd_rc set_number(struct cdcd_sink *s, rd_kafka_conf_t *conf, const char *name,
+                               int64_t value, struct cdcd_error *err)
 {
     char text[32];
     snprintf(text, sizeof text, "%lld", (long long)value);
-    return kafka_conf_set(conf, name, text, err);
+    return kafka_conf_set(&s->link, conf, name, text, err);
 }
 
 /* Settings that follow from others. */
@@ -75,23 +75,23 @@ static enum cdcd_rc set_derived(struct cdcd_sink *s, rd_kafka_conf_t *conf, stru
 {
     /* It has to be shorter than the time that a record has. */
     if (s->tx_timeout / 2 < conf_int(conf, "linger.ms") && !user_has(s, "linger.ms") &&
-        set_number(conf, "linger.ms", s->tx_timeout / 2, err) != CDCD_OK)
+        set_number(s, conf, "linger.ms", s->tx_timeout / 2, err) != CDCD_OK)
         return CDCD_ERROR;
     /* A record larger than the queue would never get into it. */
     int64_t queue = conf_int(conf, "message.max.bytes") / 1024 + 1024;
     if (queue > conf_int(conf, "queue.buffering.max.kbytes") &&
-        set_number(conf, "queue.buffering.max.kbytes", queue, err) != CDCD_OK)
+        set_number(s, conf, "queue.buffering.max.kbytes", queue, err) != CDCD_OK)
         return CDCD_ERROR;
-    if (s->careful && set_number(conf, "batch.num.messages", 1, err) != CDCD_OK)
+    if (s->careful && set_number(s, conf, "batch.num.messages", 1, err) != CDCD_OK)
         return CDCD_ERROR;
-    return set_number(conf, "batch.size", s->batch_size, err);
+    return set_number(s, conf, "batch.size", s->batch_size, err);
 }
 
 static rd_kafka_conf_t *producer_conf(struct cdcd_sink *s, struct cdcd_error *err)
 {
     char text[64] = "";
     size_t size = sizeof text;
-    rd_kafka_conf_t *conf = kafka_conf(s, err);
+    rd_kafka_conf_t *conf = kafka_conf(&s->link, err);
     if (!conf)
         return NULL;
     rd_kafka_conf_set_dr_msg_cb(conf, kafka_delivered);
@@ -111,9 +111,9 @@ static rd_kafka_conf_t *producer_conf(struct cdcd_sink *s, struct cdcd_error *er
 static enum cdcd_rc init_failed(struct cdcd_sink *s, rd_kafka_error_t *e, struct cdcd_error *err)
 {
     rd_kafka_resp_err_t code = rd_kafka_error_code(e);
-    enum cdcd_rc rc = code == RD_KAFKA_RESP_ERR__TIMED_OUT || s->all_down || s->denied
-                          ? kafka_unreachable(s, err)
-                          : kafka_fail(s, err, code, rd_kafka_error_string(e),
+    enum cdcd_rc rc = code == RD_KAFKA_RESP_ERR__TIMED_OUT || s->link.all_down || s->link.denied
+                          ? kafka_unreachable(&s->link, err)
+                          : kafka_fail(&s->link, err, code, rd_kafka_error_string(e),
                                        "beginning transactions as %s at %s", s->transactional_id,
                                        s->config->bootstrap);
     rd_kafka_error_destroy(e);
@@ -130,8 +130,8 @@ static enum cdcd_rc init_transactions(struct cdcd_sink *s, struct cdcd_error *er
         if (!e)
             return CDCD_OK;
         int64_t waited = cdcd_now_ms() - start;
-        if (!rd_kafka_error_is_retriable(e) || s->denied || waited > BEGIN_MS ||
-            (s->all_down && waited > DOWN_MS))
+        if (!rd_kafka_error_is_retriable(e) || s->link.denied || waited > BEGIN_MS ||
+            (s->link.all_down && waited > DOWN_MS))
             return init_failed(s, e, err);
         rd_kafka_error_destroy(e);
     }
@@ -142,7 +142,7 @@ enum cdcd_rc kafka_producer_begin(struct cdcd_sink *s, struct cdcd_error *err)
     rd_kafka_conf_t *conf = producer_conf(s, err);
     if (!conf)
         return CDCD_ERROR;
-    s->rk = kafka_client(RD_KAFKA_PRODUCER, conf, err);
+    s->rk = kafka_client(&s->link, RD_KAFKA_PRODUCER, conf, err);
     if (!s->rk)
         return CDCD_ERROR;
     s->generation++;
@@ -174,7 +174,7 @@ void kafka_producer_end(struct cdcd_sink *s)
     if (!s->rk)
         return;
     /* So that readers need not wait for the broker to time the transaction out. */
-    if (s->tx != KAFKA_TX_NONE && !s->all_down && !rd_kafka_fatal_error(s->rk, NULL, 0)) {
+    if (s->tx != KAFKA_TX_NONE && !s->link.all_down && !rd_kafka_fatal_error(s->rk, NULL, 0)) {
         rd_kafka_error_t *e = rd_kafka_abort_transaction(s->rk, 2000);
         s->counters.aborts++;
         if (e)
@@ -278,9 +278,9 @@ enum cdcd_rc kafka_error(struct cdcd_sink *s, rd_kafka_error_t *e, const char *d
     else if (s->fault_set)
         rc = fault(s, err); /* says more than the error that follows from it */
     else if (fatal)
-        rc = kafka_fail(s, err, fatal, text, "%s", doing);
+        rc = kafka_fail(&s->link, err, fatal, text, "%s", doing);
     else
-        rc = kafka_fail(s, err, code, rd_kafka_error_string(e), "%s", doing);
+        rc = kafka_fail(&s->link, err, code, rd_kafka_error_string(e), "%s", doing);
     rd_kafka_error_destroy(e);
     return rc;
 }
@@ -297,7 +297,7 @@ enum cdcd_rc kafka_serve(struct cdcd_sink *s, int wait_ms, bool now, struct cdcd
         rd_kafka_poll(s->rk, wait_ms);
     if (s->in_flight < before || (!s->in_flight && s->tx != KAFKA_TX_COMMITTING)) {
         s->last_report = cdcd_now_ms();
-        s->all_down = false;
+        s->link.all_down = false;
     }
     if (s->given_up)
         await_reason(s);
@@ -307,7 +307,7 @@ enum cdcd_rc kafka_serve(struct cdcd_sink *s, int wait_ms, bool now, struct cdcd
     if (s->fault_set || (s->given_up && !code))
         return fault(s, err);
     if (code)
-        return kafka_fail(s, err, code, text, "the producer cannot go on");
+        return kafka_fail(&s->link, err, code, text, "the producer cannot go on");
     return CDCD_OK;
 }
 
@@ -356,7 +356,7 @@ static void committed(struct cdcd_sink *s)
     s->tx_closing = s->tx_position = false;
     s->tx_bytes = 0;
     s->last_report = cdcd_now_ms();
-    s->all_down = false;
+    s->link.all_down = false;
     s->counters.commits++;
     kafka_durable(s, s->commit_seq);
 }
@@ -439,7 +439,7 @@ enum cdcd_rc kafka_claim(struct cdcd_sink *s, struct cdcd_error *err)
         if (commit_step(s, err) != CDCD_OK)
             return CDCD_ERROR;
     } while (s->tx != KAFKA_TX_NONE && cdcd_now_ms() < give_up);
-    return s->tx == KAFKA_TX_NONE ? CDCD_OK : kafka_unreachable(s, err);
+    return s->tx == KAFKA_TX_NONE ? CDCD_OK : kafka_unreachable(&s->link, err);
 }
 
 /* ---- at least once, at most once ---- */

@@ -112,6 +112,13 @@ static const struct cdcd_option kafka_options[] = {
      .default_ = "",
      .doc = "Topic for errors.policy dead-letter, with the headers cdcd.error.*. Default: "
             "PREFIX.dead-letter."},
+    {.name = "schema.topic",
+     .type = CDCD_OPT_STR,
+     FIELD(schema_topic),
+     .default_ = CDCD_SCHEMA_TOPIC,
+     .doc = "Compacted topic of one partition in which the schemas of rows are kept, by the number "
+            "in the records' header cdcd.schema: with them a search index knows dates and decimals "
+            "from numbers and text. All pipelines may share it. Empty: they are not written."},
     {0},
 };
 
@@ -148,6 +155,7 @@ struct cdcd_sink *kafka_sink_new(const struct kafka_config *config, const struct
     struct cdcd_sink *s = cdcd_xcalloc(1, sizeof *s);
     s->config = config;
     s->env = env;
+    kafka_link_init(&s->link, false, config->bootstrap, env->pipeline, &config->properties);
     s->broken = true;
     s->transactional_id = name_or(config->transactional_id, "cdcd-", env->pipeline);
     s->position_name = name_or(config->position_topic, "__cdcd.position.", env->pipeline);
@@ -198,7 +206,7 @@ static enum cdcd_rc kafka_open(struct cdcd_sink **out, const void *config,
     *out = NULL;
     struct cdcd_sink *s = kafka_sink_new(config, env);
     /* A wrong property is said now and not at the first connection. */
-    rd_kafka_conf_t *conf = kafka_conf(s, err);
+    rd_kafka_conf_t *conf = kafka_conf(&s->link, err);
     if (!conf) {
         kafka_sink_free(s);
         return CDCD_ERROR;
@@ -241,8 +249,8 @@ static void session_reset(struct cdcd_sink *s)
     s->tx_closing = s->tx_position = false;
     s->tx_bytes = 0;
     s->fault_set = s->fault_refusal = s->fenced = s->given_up = false;
-    s->denied = s->all_down = false;
-    s->broker_error[0] = 0;
+    s->link.denied = s->link.all_down = false;
+    s->link.broker_error[0] = 0;
     s->next_complaint = 0;
     for (size_t i = 0; i < s->nrefusals; i++)
         s->refusals[i].met = 0;
@@ -274,7 +282,7 @@ static enum cdcd_rc kafka_load(struct cdcd_sink *s, struct cdcd_buf *state,
         return CDCD_ERROR;
     cdcd_buf_add(state, s->state.ptr, s->state.len);
     s->broken = false;
-    s->loaded_once = true;
+    s->link.loaded_once = true;
     return CDCD_OK;
 }
 
@@ -336,7 +344,8 @@ static void complain(struct cdcd_sink *s)
     s->next_complaint = now + COMPLAIN_AGAIN_MS;
     cdcd_warn("kafka", "Kafka at %s has confirmed nothing for %lld s (%llu records wait)%s%s",
               s->config->bootstrap, (long long)(now - s->last_report) / 1000,
-              (unsigned long long)s->in_flight, *s->broker_error ? ": " : "", s->broker_error);
+              (unsigned long long)s->in_flight, *s->link.broker_error ? ": " : "",
+              s->link.broker_error);
 }
 
 static enum cdcd_rc poll_once(struct cdcd_sink *s, int wait_ms, bool more, bool flush,
@@ -369,7 +378,7 @@ static enum cdcd_rc flush_all(struct cdcd_sink *s, struct cdcd_error *err)
         if (poll_once(s, 5, false, true, err) != CDCD_OK)
             return CDCD_ERROR;
         if (cdcd_now_ms() - s->last_report > FLUSH_MS)
-            return kafka_unreachable(s, err);
+            return kafka_unreachable(&s->link, err);
     }
     return CDCD_OK;
 }
@@ -382,6 +391,11 @@ static enum cdcd_rc kafka_poll(struct cdcd_sink *s, int timeout_ms, bool more, b
     return done(s, flush ? flush_all(s, err) : poll_once(s, timeout_ms, more, false, err));
 }
 
+static bool kafka_wants_schemas(const void *config)
+{
+    return *((const struct kafka_config *)config)->schema_topic != 0;
+}
+
 static const struct cdcd_sink_ops kafka_sink = {
     .options = kafka_options,
     .config_size = sizeof(struct kafka_config),
@@ -392,6 +406,7 @@ static const struct cdcd_sink_ops kafka_sink = {
     .prepare = kafka_prepare,
     .write = kafka_write,
     .poll = kafka_poll,
+    .wants_schemas = kafka_wants_schemas,
 };
 
 extern const struct cdcd_plugin CDCD_PLUGIN_SYMBOL(kafka);

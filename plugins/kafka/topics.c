@@ -43,31 +43,36 @@ static int by_name(const void *a, const void *b)
                   ((const rd_kafka_metadata_topic_t *)b)->topic);
 }
 
-/* All topics of the cluster, sorted by name: *out owned by the caller. */
-enum cdcd_rc kafka_list_topics(struct cdcd_sink *s, const struct rd_kafka_metadata **out,
-                               struct cdcd_error *err)
+enum cdcd_rc kafka_list(struct kafka_link *link, rd_kafka_t *rk,
+                        const struct rd_kafka_metadata **out, struct cdcd_error *err)
 {
     rd_kafka_resp_err_t code;
     int64_t start = cdcd_now_ms(), waited;
     do {
-        code = rd_kafka_metadata(s->rk, 1, NULL, out, 1000);
-        rd_kafka_poll(s->rk, 0);
+        code = rd_kafka_metadata(rk, 1, NULL, out, 1000);
+        rd_kafka_poll(rk, 0);
         waited = cdcd_now_ms() - start;
     } while ((code == RD_KAFKA_RESP_ERR__TIMED_OUT || code == RD_KAFKA_RESP_ERR__TRANSPORT) &&
-             waited < LIST_MS && !s->denied && !(s->all_down && waited > DOWN_MS));
+             waited < LIST_MS && !link->denied && !(link->all_down && waited > DOWN_MS));
     if (code)
-        return kafka_fail(s, err, code, NULL, "listing topics");
-    int32_t controller = rd_kafka_controllerid(s->rk, 0);
-    s->has_controller = false;
-    s->brokers = (*out)->broker_cnt;
+        return kafka_fail(link, err, code, NULL, "listing topics");
+    int32_t controller = rd_kafka_controllerid(rk, 0);
+    link->has_controller = false;
+    link->brokers = (*out)->broker_cnt;
     for (int i = 0; i < (*out)->broker_cnt; i++)
-        s->has_controller = s->has_controller || (*out)->brokers[i].id == controller;
+        link->has_controller = link->has_controller || (*out)->brokers[i].id == controller;
     qsort((*out)->topics, (size_t)(*out)->topic_cnt, sizeof *(*out)->topics, by_name);
     return CDCD_OK;
 }
 
-static const rd_kafka_metadata_topic_t *find_topic(const struct rd_kafka_metadata *md,
-                                                   const char *name)
+enum cdcd_rc kafka_list_topics(struct cdcd_sink *s, const struct rd_kafka_metadata **out,
+                               struct cdcd_error *err)
+{
+    return kafka_list(&s->link, s->rk, out, err);
+}
+
+const rd_kafka_metadata_topic_t *kafka_find_topic(const struct rd_kafka_metadata *md,
+                                                  const char *name)
 {
     rd_kafka_metadata_topic_t key = {.topic = (char *)(uintptr_t)name};
     const rd_kafka_metadata_topic_t *t = md->topic_cnt == 0
@@ -80,7 +85,7 @@ static const rd_kafka_metadata_topic_t *find_topic(const struct rd_kafka_metadat
 
 static bool has_leaders(const struct rd_kafka_metadata *md, const char *name)
 {
-    const rd_kafka_metadata_topic_t *t = find_topic(md, name);
+    const rd_kafka_metadata_topic_t *t = kafka_find_topic(md, name);
     if (!t || t->err)
         return false;
     for (int i = 0; i < t->partition_cnt; i++)
@@ -102,14 +107,15 @@ struct shape {
     const char *name, *cleanup_policy;
     int partitions;
     const struct cdcd_strmap *more;
-    bool small; /* positions and notes: short segments, cleaned early */
+    bool small; /* positions, notes, schemas: short segments, cleaned early */
 };
 
 static enum cdcd_rc add_setting(struct cdcd_sink *s, rd_kafka_NewTopic_t *t, const char *name,
                                 const char *value, struct cdcd_error *err)
 {
     rd_kafka_resp_err_t code = rd_kafka_NewTopic_set_config(t, name, value);
-    return code ? kafka_fail(s, err, code, NULL, "sink.kafka.topic.config.%s", name) : CDCD_OK;
+    return code ? kafka_fail(&s->link, err, code, NULL, "sink.kafka.topic.config.%s", name)
+                : CDCD_OK;
 }
 
 static enum cdcd_rc new_topic(struct cdcd_sink *s, const struct shape *shape,
@@ -143,7 +149,7 @@ static enum cdcd_rc create_result(struct cdcd_sink *s, rd_kafka_event_t *ev, str
     if (code == RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE)
         return CDCD_OK;
     if (code)
-        return kafka_fail(s, err, code, rd_kafka_event_error_string(ev), "creating topics");
+        return kafka_fail(&s->link, err, code, rd_kafka_event_error_string(ev), "creating topics");
     const rd_kafka_topic_result_t **results = rd_kafka_CreateTopics_result_topics(
         rd_kafka_event_CreateTopics_result(ev), &n);
     for (size_t i = 0; i < n; i++) {
@@ -152,12 +158,12 @@ static enum cdcd_rc create_result(struct cdcd_sink *s, rd_kafka_event_t *ev, str
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
             cdcd_info("kafka", "topic %s created", name);
         else if (code == RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR &&
-                 s->config->replication <= s->brokers)
+                 s->config->replication <= s->link.brokers)
             /* Brokers that have just started do not count yet. */
             return cdcd_error_set(err, CDCD_ERR_RETRY, "topic %s cannot be created now: %s", name,
                                   rd_kafka_topic_result_error_string(results[i]));
         else if (code != RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
-            return kafka_fail(s, err, code, rd_kafka_topic_result_error_string(results[i]),
+            return kafka_fail(&s->link, err, code, rd_kafka_topic_result_error_string(results[i]),
                               "topic %s does not exist and cannot be created", name);
     }
     return CDCD_OK;
@@ -178,7 +184,7 @@ static enum cdcd_rc create_some(struct cdcd_sink *s, const struct shape *shapes,
         rd_kafka_AdminOptions_destroy(o);
         ev = admin_wait(s->rk, q);
         rc = ev ? create_result(s, ev, err)
-                : kafka_fail(s, err, RD_KAFKA_RESP_ERR__TIMED_OUT, NULL, "creating topics");
+                : kafka_fail(&s->link, err, RD_KAFKA_RESP_ERR__TIMED_OUT, NULL, "creating topics");
     }
     if (ev)
         rd_kafka_event_destroy(ev);
@@ -199,14 +205,14 @@ static enum cdcd_rc create_missing(struct cdcd_sink *s, struct kafka_topic **top
     size_t k = 0;
     enum cdcd_rc rc = kafka_list_topics(s, &md, err);
     for (size_t i = 0; rc == CDCD_OK && i < n; i++) {
-        const rd_kafka_metadata_topic_t *t = find_topic(md, shapes[i].name);
+        const rd_kafka_metadata_topic_t *t = kafka_find_topic(md, shapes[i].name);
         topics[i]->partitions = t ? t->partition_cnt : shapes[i].partitions;
         if (topics[i]->partitions < 1)
             topics[i]->partitions = 1;
         if (!t)
             missing[k++] = shapes[i];
     }
-    if (rc == CDCD_OK && k && !s->has_controller)
+    if (rc == CDCD_OK && k && !s->link.has_controller)
         rc = cdcd_error_set(err, CDCD_ERR_RETRY,
                             "topic %s cannot be created: the cluster has no controller now",
                             missing[0].name);
@@ -276,15 +282,21 @@ static void describe_some(rd_kafka_t *rk, const char *const *names, size_t n,
     rd_kafka_queue_destroy(q);
 }
 
-void kafka_describe(struct cdcd_sink *s, const char *const *names, size_t n,
+void kafka_settings(struct kafka_link *link, rd_kafka_t *rk, const char *const *names, size_t n,
                     struct kafka_setting *out)
 {
     memset(out, 0, n * sizeof *out);
     /* librdkafka would wait its whole time for a controller. */
-    if (!s->has_controller)
+    if (!link->has_controller)
         return;
     for (size_t at = 0; at < n; at += ADMIN_TOPICS)
-        describe_some(s->rk, names + at, n - at < ADMIN_TOPICS ? n - at : ADMIN_TOPICS, out + at);
+        describe_some(rk, names + at, n - at < ADMIN_TOPICS ? n - at : ADMIN_TOPICS, out + at);
+}
+
+void kafka_describe(struct cdcd_sink *s, const char *const *names, size_t n,
+                    struct kafka_setting *out)
+{
+    kafka_settings(&s->link, s->rk, names, n, out);
 }
 
 /* ---- making ready ---- */
@@ -299,7 +311,9 @@ static void shape_of(const struct cdcd_sink *s, const struct kafka_topic *kt, st
         shape->more = NULL;
         shape->partitions = 1;
     }
-    if (is_memory(s, kt)) {
+    if (kt->schemas)
+        shape->partitions = 1; /* in the order in which they came up */
+    if (is_memory(s, kt) || kt->schemas) {
         shape->cleanup_policy = "compact";
         shape->small = true;
     }
@@ -392,7 +406,7 @@ static enum cdcd_rc bind_topics(struct cdcd_sink *s, struct kafka_topic **topics
         rd_kafka_topic_conf_set_opaque(conf, kt);
         kt->rkt = rd_kafka_topic_new(s->rk, kt->name, conf);
         if (!kt->rkt)
-            return kafka_fail(s, err, rd_kafka_last_error(), NULL, "topic %s", kt->name);
+            return kafka_fail(&s->link, err, rd_kafka_last_error(), NULL, "topic %s", kt->name);
         kt->generation = s->generation;
     }
     return CDCD_OK;
@@ -434,7 +448,8 @@ enum cdcd_rc kafka_topics_prepare(struct cdcd_sink *s, struct cdcd_topic *const 
         if (!kt) {
             kt = cdcd_xcalloc(1, sizeof *kt);
             kt->topic = topics[i];
-            kt->name = topics[i]->name.ptr;
+            kt->schemas = strcmp(topics[i]->name.ptr, CDCD_SCHEMA_TOPIC) == 0;
+            kt->name = kt->schemas ? s->config->schema_topic : topics[i]->name.ptr;
             kt->keyed = topics[i]->keyed;
             kt->next = s->topics;
             s->topics = kt;
