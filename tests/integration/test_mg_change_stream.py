@@ -140,7 +140,7 @@ class Images(Case):
 
     def test_lookup_is_marked(self):
         db = self.collections("t")
-        p = self.pipe(db.name, capture="change_stream").start()
+        p = self.pipe(db.name, capture="change_stream").start().sync()  # behind the overlap with the snapshot
         db.t.insert_one({"_id": 1, "v": 1})
         db.t.update_one({"_id": 1}, {"$set": {"v": 2}})
         db.t.replace_one({"_id": 1}, {"v": 3})
@@ -150,7 +150,7 @@ class Images(Case):
 
     def test_no_lookup(self):
         db = self.collections("t")
-        p = self.pipe(db.name, capture="change_stream", source={"capture.mode": "change_streams"}).start()
+        p = self.pipe(db.name, capture="change_stream", source={"capture.mode": "change_streams"}).start().sync()
         db.t.insert_one({"_id": 1, "v": 1})
         db.t.update_one({"_id": 1}, {"$set": {"v": 2}})
         p.sync()
@@ -159,7 +159,7 @@ class Images(Case):
 
     def test_pre_images(self):
         db = self.collection(True)
-        p = self.pipe(db.name, capture="change_stream", source={"capture.mode": "change_streams_with_pre_image"}).start()
+        p = self.pipe(db.name, capture="change_stream", source={"capture.mode": "change_streams_with_pre_image"}).start().sync()
         db.t.insert_one({"_id": 1, "v": 1})
         db.t.update_one({"_id": 1}, {"$set": {"v": 2}})
         db.t.delete_one({"_id": 1})
@@ -169,7 +169,7 @@ class Images(Case):
 
     def test_pre_images_that_are_not_there(self):
         db = self.collection(False)
-        p = self.pipe(db.name, capture="change_stream", source={"capture.mode": "change_streams_with_pre_image"}).start()
+        p = self.pipe(db.name, capture="change_stream", source={"capture.mode": "change_streams_with_pre_image"}).start().sync()
         db.t.insert_one({"_id": 1, "v": 1})
         db.t.delete_one({"_id": 1})
         p.sync()
@@ -178,7 +178,7 @@ class Images(Case):
 
     def test_post_images(self):
         db = self.collection(True)
-        p = self.pipe(db.name, capture="change_stream", source={"capture.mode.full.update.type": "post_image"}).start()
+        p = self.pipe(db.name, capture="change_stream", source={"capture.mode.full.update.type": "post_image"}).start().sync()
         db.t.insert_one({"_id": 1, "v": 1})
         db.t.update_one({"_id": 1}, {"$set": {"v": 2}})
         p.sync()
@@ -188,7 +188,7 @@ class Images(Case):
     def test_post_images_that_are_not_there(self):
         """`after: null` without a word would be wrong: the stream stops and says what to do."""
         db = self.collection(False)
-        p = self.pipe(db.name, capture="change_stream", source={"capture.mode.full.update.type": "post_image"}).start()
+        p = self.pipe(db.name, capture="change_stream", source={"capture.mode.full.update.type": "post_image"}).start().sync()
         db.t.insert_one({"_id": 1, "v": 1})
         p.sync()
         db.t.update_one({"_id": 1}, {"$set": {"v": 2}})
