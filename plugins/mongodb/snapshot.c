@@ -8,7 +8,7 @@
  * A snapshot that goes on after a break was preceded by the stream up to the new view, and that may
  * have looked documents up: they were newer than the view then. Rows read at its very time would
  * take them back. So after a break rows are read as they are (overlap), unless nothing is looked up
- * (capture.mode without full updates, or with post-images).
+ * (capture.mode without full updates or with post-images, and no overlap before).
  */
 #include "snapshot_int.h"
 
@@ -131,28 +131,41 @@ static enum cdcd_rc why_overlap(struct cdcd_source *s, struct mg_snapshot *v, co
     return CDCD_OK;
 }
 
+/* After a break: whether the stream looks documents up on its way to the new view. It does also
+ * where its position overlaps with a snapshot, or will. */
+static bool looked_up(const struct cdcd_source *s, const struct mg_snapshot *v,
+                      const struct mg_position *stored)
+{
+    bool overlaps = stored && (stored->until_open || mg_time_number(stored->until) != 0);
+    for (size_t i = 0; i < v->tables.n; i++)
+        overlaps = overlaps || v->tables.items[i].capped;
+    return stored && (overlaps || looks_up(s->cfg));
+}
+
 /* Capped collections cannot be read at a time. */
-static enum cdcd_rc choose_reading(struct cdcd_source *s, struct mg_snapshot *v, bool resumed,
-                                   struct cdcd_error *err)
+static enum cdcd_rc choose_reading(struct cdcd_source *s, struct mg_snapshot *v,
+                                   const struct mg_position *stored, struct cdcd_error *err)
 {
     const char *why;
     enum cdcd_rc rc = why_overlap(s, v, &why, err);
     if (rc != CDCD_OK)
         return rc;
-    if (!why && resumed && looks_up(s->cfg))
-        why = "it goes on after a break, and the stream has looked documents up since";
+    if (!why && looked_up(s, v, stored))
+        why = "it goes on after a break, and the stream looks documents up since";
     for (size_t i = 0; i < v->tables.n; i++) {
         struct mg_snap_table *t = &v->tables.items[i];
         t->at_time = !why && !t->capped;
         v->position.until_open = v->position.until_open || !t->at_time;
-        if (why || !t->capped)
+        if (!t->capped)
             continue;
         if (s->cfg->read_mode == MG_READ_AT_CLUSTER_TIME)
             return cdcd_error_set(err, CDCD_ERR_CONFIG,
                                   "%s is capped, and capped collections cannot be read at a "
                                   "cluster time: exclude it, or set snapshot.read.mode to auto",
                                   t->label);
-        cdcd_info("mongodb", "%s is capped: it is read as it is, not at a cluster time", t->label);
+        if (!why)
+            cdcd_info("mongodb", "%s is capped: it is read as it is, not at a cluster time",
+                      t->label);
     }
     if (v->tables.n == 0)
         return CDCD_OK;
@@ -235,7 +248,7 @@ static enum cdcd_rc begin(struct cdcd_source *s, struct mg_snapshot *v,
     if (rc == CDCD_OK)
         rc = mg_snap_list_read(s, &v->arena, &v->tables, err);
     if (rc == CDCD_OK)
-        rc = choose_reading(s, v, stored != NULL, err);
+        rc = choose_reading(s, v, stored, err);
     if (rc == CDCD_OK && stored && mg_time_cmp(stored->until, p->ts) > 0)
         p->until = stored->until;
     return rc;

@@ -139,6 +139,17 @@ static const char *identity_of(const struct mg_snap_table *t, const bson_t *doc,
     return cdcd_arena_dup(a, locale.ptr, locale.len);
 }
 
+/* Its buckets bear the option, too, and are a collection. */
+static bool is_series(const bson_t *doc, struct cdcd_slice name, struct cdcd_slice type)
+{
+    static const char buckets[] = "system.buckets.";
+    bson_iter_t it, at;
+    if (cdcd_slice_eq(type, cdcd_slice_str("timeseries")))
+        return true;
+    return (name.len < sizeof buckets || memcmp(name.ptr, buckets, sizeof buckets - 1) != 0) &&
+           bson_iter_init(&it, doc) && bson_iter_find_descendant(&it, "options.timeseries", &at);
+}
+
 static enum cdcd_rc add_collection(void *ctx, const bson_t *doc, struct cdcd_error *err)
 {
     struct reading *r = ctx;
@@ -149,9 +160,7 @@ static enum cdcd_rc add_collection(void *ctx, const bson_t *doc, struct cdcd_err
         return CDCD_OK;
     if (cdcd_slice_eq(type, cdcd_slice_str("view")))
         return CDCD_OK; /* documents of its own it has none */
-    bson_iter_t it, at;
-    if (cdcd_slice_eq(type, cdcd_slice_str("timeseries")) ||
-        (bson_iter_init(&it, doc) && bson_iter_find_descendant(&it, "options.timeseries", &at))) {
+    if (is_series(doc, name, type)) {
         cdcd_warn("mongodb",
                   "%s.%.*s is a time series and is not captured: its log has buckets of "
                   "measurements, no documents. To capture these as they are, include "

@@ -384,17 +384,39 @@ class AtOneTime(mgcase.MgCase):
         fake.fail("getMore", code=239, collection="t", message="Read timestamp is older")
         p.start(wait=False)
         p.wait_log("keeps the time of the snapshot no longer")
+        seen, n = self.changing(fake, p)
+        self.assertEqual(seen[-1], n)
+
+    def changing(self, fake, p):
+        """The last document is changed until the stream begins, and never goes back."""
         n = 0
         while "streaming from" not in p.log_since_start():
             n += 1
             self.assertLess(n, 20000)
             fake.append([update(2999, n)], [("shop.t", {"_id": 2999, "n": n})])
         p.sync().stop()
-        seen = [mgcase.parse(r["value"]["after"])["n"] for r in p.records("t") if r["key"]["id"] == "2999"]
+        # An update without a lookup tells no document.
+        seen = [mgcase.parse(r["value"]["after"])["n"] for r in p.records("t")
+                if r["key"]["id"] == "2999" and r["value"]["after"]]
         self.assertEqual(seen, sorted(seen))
-        self.assertEqual(seen[-1], n)
-        self.assertEqual(len(seen), n + 1)
+        self.assertEqual(len([r for r in p.records("t") if r["key"]["id"] == "2999"]), n + 1)
         self.assertEqual(len(rows(p.records("t"))), 3000)
+        return seen, n
+
+    def test_second_view_after_an_overlap(self):
+        """Without lookups, but with a first view that overlapped: so does the second one."""
+        fake = self.server(3000, pad="x" * 300)
+        p = self.pipeline(fake, **{"snapshot.read.mode": "overlap", "capture.mode": "change_streams"})
+        fake.fail("getMore", code=11602, times=100, collection="t", message="held by the test")
+        p.start(wait=False)
+        p.wait_log("held by the test")
+        wait_until("rows", lambda: p.records("t"))
+        p.cdcd.kill()
+        fake.fail("getMore", times=0, collection="t")
+        p.source["snapshot.read.mode"] = "auto"
+        p.start(wait=False)
+        self.assertGreater(len(self.changing(fake, p)[0]), 1)
+        self.assertIn("as they are when they are read (it goes on after a break", p.log_since_start())
 
     def test_time_really_too_old(self):
         """The server's window moves on while the snapshot is held up: what it says of itself."""
