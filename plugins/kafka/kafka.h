@@ -233,15 +233,19 @@ void kafka_describe(struct cdcd_sink *s, const char *const *names, size_t n,
 /* ---- position.c ---- */
 struct kafka_reading {
     const char *topic;
-    bool there;       /* it exists: a broker that does not know it has just started */
-    const char *gone; /* what that means when it stays unknown; NULL: the broker's error */
-    bool whole;       /* from the beginning; else backwards until something is found */
+    bool there;            /* it exists: a broker that does not know it has just started */
+    const char *gone;      /* what that means when it stays unknown; NULL: the broker's error */
+    const char *needed_by; /* with gone: the topic of the position that needs it */
+    bool whole;            /* from the beginning; else backwards until something is found */
+    bool uncommitted;      /* open and aborted transactions too */
+    int64_t from;          /* with whole: not what is before this */
+    int64_t *end;          /* where it ended, or NULL */
     void *ctx;
     /* True: this is what was looked for. */
     bool (*take)(void *ctx, const rd_kafka_message_t *m);
 };
 /* Reads what is committed in the one partition of a topic. A topic that is not there is empty. */
-enum cdcd_rc kafka_read(struct cdcd_sink *s, const struct kafka_reading *what,
+enum cdcd_rc kafka_read(struct kafka_link *link, const struct kafka_reading *what,
                         struct cdcd_error *err);
 /* The newest record of this pipeline: its state (empty: none) and what else it says. */
 enum cdcd_rc kafka_position_read(struct cdcd_sink *s, struct cdcd_buf *state,

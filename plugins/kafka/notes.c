@@ -184,12 +184,13 @@ enum cdcd_rc kafka_notes_read(struct cdcd_sink *s, const struct kafka_held *held
     struct all all = {s, cdcd_notes_new()};
     const struct kafka_reading what = {.topic = s->notes_name,
                                        .there = held->set > 0,
+                                       .needed_by = s->position_name,
                                        .gone = "the source's notes are lost",
                                        .whole = true,
                                        .ctx = &all,
                                        .take = take_note};
     cdcd_notes_clear(out);
-    enum cdcd_rc rc = kafka_read(s, &what, err);
+    enum cdcd_rc rc = kafka_read(&s->link, &what, err);
     for (size_t i = 0; rc == CDCD_OK && i < cdcd_notes_count(all.records); i++) {
         struct cdcd_slice key, value;
         cdcd_notes_at(all.records, i, &key, &value);

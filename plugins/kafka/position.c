@@ -13,7 +13,7 @@
 #define FIRST_WINDOW 256
 
 struct reading {
-    struct cdcd_sink *s;
+    struct kafka_link *link;
     const struct kafka_reading *what;
     rd_kafka_t *rk;
     rd_kafka_topic_t *rkt;
@@ -22,22 +22,25 @@ struct reading {
     int64_t give_up;
 };
 
-static rd_kafka_t *reader_new(struct cdcd_sink *s, struct cdcd_error *err)
+static rd_kafka_t *reader_new(struct kafka_link *link, bool uncommitted, struct cdcd_error *err)
 {
-    static const char *const settings[][2] = {
-        {"isolation.level", "read_committed"},  {"enable.partition.eof", "true"},
-        {"auto.offset.reset", "earliest"},      {"fetch.wait.max.ms", "10"},
-        {"queued.max.messages.kbytes", "4096"}, {"check.crcs", "true"},
+    const char *const settings[][2] = {
+        {"isolation.level", uncommitted ? "read_uncommitted" : "read_committed"},
+        {"enable.partition.eof", "true"},
+        {"auto.offset.reset", "earliest"},
+        {"fetch.wait.max.ms", "10"},
+        {"queued.max.messages.kbytes", "4096"},
+        {"check.crcs", "true"},
     };
-    rd_kafka_conf_t *conf = kafka_conf(&s->link, err);
+    rd_kafka_conf_t *conf = kafka_conf(link, err);
     if (!conf)
         return NULL;
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-        if (kafka_conf_set(&s->link, conf, settings[i][0], settings[i][1], err) != CDCD_OK) {
+        if (kafka_conf_set(link, conf, settings[i][0], settings[i][1], err) != CDCD_OK) {
             rd_kafka_conf_destroy(conf);
             return NULL;
         }
-    return kafka_client(&s->link, RD_KAFKA_CONSUMER, conf, err);
+    return kafka_client(link, RD_KAFKA_CONSUMER, conf, err);
 }
 
 /* Reads from an offset to the end; control records and aborted ones never come up, so only the
@@ -46,7 +49,7 @@ static enum cdcd_rc scan(struct reading *r, int64_t from, struct cdcd_error *err
 {
     enum cdcd_rc rc = CDCD_AGAIN;
     if (rd_kafka_consume_start(r->rkt, 0, from) != 0)
-        return kafka_fail(&r->s->link, err, rd_kafka_last_error(), NULL, "reading topic %s",
+        return kafka_fail(r->link, err, rd_kafka_last_error(), NULL, "reading topic %s",
                           r->what->topic);
     while (rc == CDCD_AGAIN) {
         rd_kafka_message_t *m = rd_kafka_consume(r->rkt, 0, 200);
@@ -57,8 +60,8 @@ static enum cdcd_rc scan(struct reading *r, int64_t from, struct cdcd_error *err
         } else if (m && m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
             rc = m->offset >= r->high ? CDCD_OK : CDCD_AGAIN;
         } else if (m && kafka_class(m->err) != CDCD_ERR_RETRY) {
-            rc = kafka_fail(&r->s->link, err, m->err, rd_kafka_message_errstr(m),
-                            "reading topic %s", r->what->topic);
+            rc = kafka_fail(r->link, err, m->err, rd_kafka_message_errstr(m), "reading topic %s",
+                            r->what->topic);
         }
         if (m)
             rd_kafka_message_destroy(m);
@@ -85,7 +88,7 @@ static enum cdcd_rc read_end(struct reading *r, struct cdcd_error *err)
     do {
         code = rd_kafka_query_watermark_offsets(r->rk, r->what->topic, 0, &r->low, &r->high, 2000);
         rd_kafka_poll(r->rk, code && is_unknown(code) && ready ? 100 : 0);
-    } while (code && kafka_class(code) == CDCD_ERR_RETRY && !r->s->link.denied &&
+    } while (code && kafka_class(code) == CDCD_ERR_RETRY && !r->link->denied &&
              (ready || !is_unknown(code)) && cdcd_now_ms() < r->give_up);
     if (is_unknown(code) && !ready)
         return CDCD_OK;
@@ -94,12 +97,16 @@ static enum cdcd_rc read_end(struct reading *r, struct cdcd_error *err)
                               "topic %s does not exist, but the position in %s needs it: %s; "
                               "bring it back, or delete the position's topic too, to begin with a "
                               "new snapshot",
-                              r->what->topic, r->s->position_name, r->what->gone);
+                              r->what->topic, r->what->needed_by, r->what->gone);
     if (code)
-        return kafka_fail(&r->s->link, err, code, NULL, "looking for the end of topic %s",
+        return kafka_fail(r->link, err, code, NULL, "looking for the end of topic %s",
                           r->what->topic);
-    if (r->what->whole)
-        return r->low < r->high ? scan(r, r->low, err) : CDCD_OK;
+    if (r->what->end)
+        *r->what->end = r->high;
+    if (r->what->whole) {
+        int64_t from = r->what->from > r->low ? r->what->from : r->low;
+        return from < r->high ? scan(r, from, err) : CDCD_OK;
+    }
     for (int64_t window = FIRST_WINDOW; !r->found && r->low < r->high; window *= 16) {
         int64_t from = r->high - window > r->low ? r->high - window : r->low;
         if (scan(r, from, err) != CDCD_OK)
@@ -110,20 +117,20 @@ static enum cdcd_rc read_end(struct reading *r, struct cdcd_error *err)
     return CDCD_OK;
 }
 
-enum cdcd_rc kafka_read(struct cdcd_sink *s, const struct kafka_reading *what,
+enum cdcd_rc kafka_read(struct kafka_link *link, const struct kafka_reading *what,
                         struct cdcd_error *err)
 {
-    struct reading r = {.s = s, .what = what};
+    struct reading r = {.link = link, .what = what};
     enum cdcd_rc rc = CDCD_ERROR;
     r.give_up = cdcd_now_ms() + READ_MS;
-    r.rk = reader_new(s, err);
+    r.rk = reader_new(link, what->uncommitted, err);
     if (!r.rk)
         return CDCD_ERROR;
     r.rkt = rd_kafka_topic_new(r.rk, what->topic, NULL);
     if (r.rkt)
         rc = read_end(&r, err);
     else
-        kafka_fail(&s->link, err, rd_kafka_last_error(), NULL, "topic %s", what->topic);
+        kafka_fail(link, err, rd_kafka_last_error(), NULL, "topic %s", what->topic);
     if (r.rkt)
         rd_kafka_topic_destroy(r.rkt);
     rd_kafka_destroy(r.rk);
@@ -183,7 +190,7 @@ enum cdcd_rc kafka_position_read(struct cdcd_sink *s, struct cdcd_buf *state,
                                        .take = take_position};
     cdcd_buf_clear(state);
     *held = (struct kafka_held){0};
-    return kafka_read(s, &what, err);
+    return kafka_read(&s->link, &what, err);
 }
 
 enum cdcd_rc kafka_position_produce(struct cdcd_sink *s, struct cdcd_error *err)

@@ -2,7 +2,7 @@
  * The Kafka sink: options, sessions, and the calls of the pipeline. README.md tells how the
  * parts play together. All calls come from the publish thread.
  */
-#include "kafka.h"
+#include "source.h"
 
 #include <cdcd/version.h>
 
@@ -415,6 +415,7 @@ CDCD_EXPORT const struct cdcd_plugin CDCD_PLUGIN_SYMBOL(kafka) = {
     .size = sizeof(struct cdcd_plugin),
     .name = "kafka",
     .version = CDCD_VERSION,
-    .doc = "Apache Kafka topics, compacted, exactly once.",
+    .doc = "Apache Kafka topics: compacted, exactly once; as a source, shared by a consumer group.",
+    .source = &kafka_source,
     .sink = &kafka_sink,
 };
