@@ -9,7 +9,6 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import cdcdtest  # noqa: E402
-from cdcdtest import wait_until  # noqa: E402
 from escase import EsCase, random_load  # noqa: E402
 from esstub import Stub  # noqa: E402
 
@@ -94,7 +93,7 @@ class Faults(StubCase):
         c = self.pipeline(self.stub.url, request__timeout__ms="200ms").start()
         c.wait_log("streaming from", 60)
         self.sql(random_load(7, 300))
-        wait_until("requests", lambda: self.stub.count_bulks() >= 3)
+        self.until("requests", lambda: self.stub.count_bulks() >= 3)
         self.stub.delay = 0.05
         self.wait_equal(self.documents)
         self.assertEqual(c.stop(), 0)
@@ -129,7 +128,7 @@ class Faults(StubCase):
         c = self.started(self.stub.url, errors__policy="skip")
         self.sql("INSERT INTO t VALUES (1, 'small', 1), (2, repeat('x', 30000), 2), (3, 'small', 3)")
         self.sql("INSERT INTO t VALUES (4, 'small', 4)")
-        wait_until("the others", lambda: set(self.documents()) == {"1", "3", "4"})
+        self.until("the others", lambda: set(self.documents()) == {"1", "3", "4"})
         self.sql("DELETE FROM t WHERE id = 2")
         self.wait_equal(self.documents)
         self.assertEqual(c.stop(), 0)
@@ -139,8 +138,8 @@ class Faults(StubCase):
         self.stub.max_bytes = 20000
         c = self.started(self.stub.url, errors__policy="dead-letter")
         self.sql("INSERT INTO t VALUES (1, 'small', 1), (2, repeat('x', 30000), 2), (3, 'small', 3)")
-        wait_until("the dead letter", lambda: self.stub.documents("cdcd-dead-letter"))
-        wait_until("the others", lambda: set(self.documents()) == {"1", "3"})
+        self.until("the dead letter", lambda: self.stub.documents("cdcd-dead-letter"))
+        self.until("the others", lambda: set(self.documents()) == {"1", "3"})
         letter, = self.stub.documents("cdcd-dead-letter").values()
         self.assertEqual((letter["topic"], letter["id"], letter["key"]), (self.index, "2", '{"id":2}'))
         self.assertEqual(letter["error"]["type"], "document_too_large")
@@ -316,7 +315,7 @@ class Policies(StubCase):
         self.sql("INSERT INTO t SELECT g, CASE WHEN g % 10 = 0 THEN 'bad' ELSE 'good' END, g "
                  "FROM generate_series(1, 300) g")
         good = {str(i) for i in range(1, 301) if i % 10}
-        wait_until("the good ones", lambda: set(self.documents()) == good)
+        self.until("the good ones", lambda: set(self.documents()) == good)
         self.sql("UPDATE t SET v = 'mended' WHERE v = 'bad'")
         self.wait_equal(self.documents)
         self.assertEqual(c.stop(), 0)
@@ -329,15 +328,15 @@ class Policies(StubCase):
         c = self.started(self.stub.url, errors__policy="skip")
         self.sql("BEGIN; INSERT INTO t VALUES (1, 'good', 1); UPDATE t SET n = 2; UPDATE t SET v = 'bad'; COMMIT;")
         self.sql("INSERT INTO t VALUES (2, 'good', 1)")
-        wait_until("both", lambda: set(self.documents()) == {"1", "2"})
+        self.until("both", lambda: set(self.documents()) == {"1", "2"})
         self.assertEqual(self.documents()["1"], {"id": 1, "v": "good", "n": 2})
         self.assertEqual(c.stop(), 0)
 
     def test_dead_letter(self):
         c = self.started(self.stub.url, errors__policy="dead-letter", dead__letter__index="letters")
         self.sql("INSERT INTO t VALUES (1, 'good', 1), (2, 'bad', 2), (3, 'good', 3)")
-        wait_until("the others", lambda: set(self.documents()) == {"1", "3"})
-        letters = wait_until("the letter", lambda: self.stub.documents("letters"))
+        self.until("the others", lambda: set(self.documents()) == {"1", "3"})
+        letters = self.until("the letter", lambda: self.stub.documents("letters"))
         (key, letter), = letters.items()
         self.assertTrue(key.startswith(self.index + ":"), key)
         self.assertEqual(letter["key"], '{"id":2}')
@@ -364,7 +363,7 @@ class Policies(StubCase):
         self.sql("INSERT INTO t SELECT g, CASE WHEN g IN (17, 400, 401) THEN 'bad' ELSE 'good' END, g "
                  "FROM generate_series(1, 1000) g")
         good = {str(i) for i in range(1, 1001) if i not in (17, 400, 401)}
-        wait_until("the good ones", lambda: set(self.documents()) == good)
+        self.until("the good ones", lambda: set(self.documents()) == good)
         self.assertEqual(c.stop(), 0)
         self.assertIn("3 documents were left out", c.logs())
         self.assertLess(self.stub.count_bulks(), 200)
@@ -374,7 +373,7 @@ class Policies(StubCase):
         c = self.started(self.stub.url, errors__policy="skip", retry__delay__ms="5ms")
         self.sql("INSERT INTO t VALUES (1, 'good', 1), (2, 'bad', 2), (3, 'good', 3)")
         c.wait_log("left out: illegal_state_exception", 60)
-        wait_until("the others", lambda: set(self.documents()) == {"1", "3"})
+        self.until("the others", lambda: set(self.documents()) == {"1", "3"})
 
 
 class Connections(StubCase):

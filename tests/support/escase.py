@@ -73,10 +73,17 @@ class EsCase(cdcdtest.TestCase):
         text = self.sql("SELECT coalesce(json_object_agg(id, row_to_json(t)), '{}') FROM t")
         return json.loads(text)
 
+    def until(self, what, test, timeout=30):
+        """As wait_until, while cdcd runs."""
+        def tested():
+            value = test()
+            if not value and not any(c.alive() for c in self._runs):
+                raise cdcdtest.Failure("cdcd has ended before " + what)
+            return value
+        return wait_until(what, tested, timeout, 0.05)
+
     def confirmed(self):
         """Everything is acknowledged to the database: nothing is left to do."""
-        if not any(c.alive() for c in self._runs):
-            raise cdcdtest.Failure("cdcd has ended")
         return self.pg.sql("SELECT confirmed_flush_lsn >= '%s' FROM pg_replication_slots WHERE "
                            "slot_name = '%s'" % (self.end, self.db)) == "t"
 
@@ -84,7 +91,7 @@ class EsCase(cdcdtest.TestCase):
         """Until everything is acknowledged; then index and table are equal."""
         self.sql("SELECT pg_logical_emit_message(true, 'end', 'x')")
         self.end = self.pg.lsn(self.db)
-        wait_until("all to be acknowledged", self.confirmed, timeout)
+        self.until("all is acknowledged", self.confirmed, timeout)
         self.assertEqual(documents(), self.table())
 
 
@@ -118,16 +125,21 @@ class Search(cdcdtest.Service):
             raise cdcdtest.Failure("%s %s: %d %s" % (method, path, status, data[:2000]))
         return json.loads(data or b"{}")
 
-    def ids(self, index):
+    def search(self, index, more=""):
+        """Hits, up to 10,000. An index that has just been made is not searched at once."""
         self.request("POST", "/%s/_refresh" % index)
-        found = self.request("GET", "/%s/_search?size=10000&_source=false" % index)
-        return {hit["_id"] for hit in found.get("hits", {}).get("hits", [])}
+        path = "/%s/_search?size=10000%s" % (index, more)
+        status, data = wait_until("a search", lambda: (r := self.call_raw("GET", path))[0] != 503 and r)
+        if status not in (200, 404):
+            raise cdcdtest.Failure("%s: %d %s" % (path, status, data[:2000]))
+        return json.loads(data).get("hits", {}).get("hits", [])
+
+    def ids(self, index):
+        return {hit["_id"] for hit in self.search(index, "&_source=false")}
 
     def documents(self, index):
-        """{id: source}, up to 10,000."""
-        self.request("POST", "/%s/_refresh" % index)
-        found = self.request("GET", "/%s/_search?size=10000" % index)
-        return {hit["_id"]: hit["_source"] for hit in found.get("hits", {}).get("hits", [])}
+        """{id: source}"""
+        return {hit["_id"]: hit["_source"] for hit in self.search(index)}
 
     def source(self, index, doc):
         """The document's bytes."""
