@@ -44,11 +44,6 @@ struct job {
     const struct es_shape *shape;
 };
 
-/* Of an envelope. kind NULL: not there. */
-struct envelope {
-    struct cdcd_json_value after, op, source, update, message, status, ddl, changes, ts_ms;
-};
-
 static const struct cdcd_json_value nothing = {.kind = CDCD_JSON_NULL};
 
 /* ---- the converter ---- */
@@ -151,36 +146,6 @@ static enum cdcd_rc fail(const struct job *j, const char *why)
 
 /* ---- versions ---- */
 
-static bool read_hex(struct cdcd_slice s, size_t at, uint64_t *out)
-{
-    uint64_t v = 0;
-    for (size_t i = at; i < at + 16; i++) {
-        unsigned c = (unsigned char)s.ptr[i];
-        unsigned digit = c >= '0' && c <= '9'   ? c - '0'
-                         : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                         : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                                : 16;
-        if (digit > 15)
-            return false;
-        v = v << 4 | digit;
-    }
-    *out = v;
-    return true;
-}
-
-/* COMMIT(16)-KIND(1)-ORDINAL(16). The last two bits of the ordinal tell the records of one event
- * apart, which have different ids, or are a delete and its tombstone. */
-static bool read_pos(struct cdcd_slice s, struct cdcd_pos *out)
-{
-    if (s.len != 35 || s.ptr[16] != '-' || s.ptr[18] != '-' ||
-        (s.ptr[17] != '0' && s.ptr[17] != '1') || !read_hex(s, 0, &out->commit) ||
-        !read_hex(s, 19, &out->ordinal))
-        return false;
-    out->ordinal /= 4;
-    out->stream = s.ptr[17] == '1';
-    return true;
-}
-
 static enum cdcd_rc set_version(struct job *j)
 {
     const struct es_config *cfg = j->c->cfg;
@@ -201,43 +166,13 @@ static enum cdcd_rc set_version(struct job *j)
                               "this source has no positions that can be versions of documents: put "
                               "Kafka between it and the index");
     h = header(j->r, "cdcd.pos");
-    if (!h || !read_pos(h->value, &pos))
+    if (!h || !es_pos_read(h->value, &pos))
         return fail(j, "the record has no header cdcd.pos, which tells its place in the log");
     j->out->version = j->c->env->version(pos);
     return CDCD_OK;
 }
 
 /* ---- schemas ---- */
-
-/* {"schema":...,"payload":...} and nothing else. */
-static bool unwrap(struct cdcd_json_value *v, struct cdcd_slice *schema)
-{
-    struct cdcd_json_iter it;
-    struct cdcd_json_value name, member, s = nothing, payload = nothing;
-    unsigned n = 0, found = 0;
-    *schema = (struct cdcd_slice){NULL, 0};
-    if (v->kind != CDCD_JSON_OBJECT)
-        return false;
-    cdcd_json_iter_init(&it, v);
-    while (n < 3 && cdcd_json_iter_next(&it, &name, &member)) {
-        n++;
-        if (es_string_is(&name, "schema")) {
-            s = member;
-            found |= 1;
-        } else if (es_string_is(&name, "payload")) {
-            payload = member;
-            found |= 2;
-        } else {
-            return false;
-        }
-    }
-    if (n != 2 || found != 3 || (s.kind != CDCD_JSON_OBJECT && s.kind != CDCD_JSON_NULL))
-        return false;
-    if (s.kind == CDCD_JSON_OBJECT)
-        *schema = s.raw;
-    *v = payload;
-    return true;
-}
 
 static enum cdcd_rc read_record(struct job *j)
 {
@@ -258,8 +193,8 @@ static enum cdcd_rc read_record(struct job *j)
 static enum cdcd_rc find_shape(struct job *j)
 {
     struct cdcd_slice key_schema, value_schema;
-    unwrap(&j->key, &key_schema);
-    unwrap(&j->value, &value_schema);
+    es_unwrap(&j->key, &key_schema);
+    es_unwrap(&j->value, &value_schema);
     if (key_schema.ptr || value_schema.ptr) {
         struct cdcd_error own;
         if (es_shapes_of_record(j->c->shapes, key_schema, value_schema, &j->shape, &own) != CDCD_OK)
@@ -413,37 +348,6 @@ static enum cdcd_rc write_document(struct job *j, const struct cdcd_json_value *
 
 /* ---- envelopes ---- */
 
-static void read_envelope(const struct cdcd_json_value *v, struct envelope *e)
-{
-    static const struct {
-        const char *name;
-        size_t offset;
-    } members[] = {
-        {"after", offsetof(struct envelope, after)},
-        {"op", offsetof(struct envelope, op)},
-        {"source", offsetof(struct envelope, source)},
-        {"updateDescription", offsetof(struct envelope, update)},
-        {"message", offsetof(struct envelope, message)},
-        {"status", offsetof(struct envelope, status)},
-        {"ddl", offsetof(struct envelope, ddl)},
-        {"tableChanges", offsetof(struct envelope, changes)},
-        {"ts_ms", offsetof(struct envelope, ts_ms)},
-    };
-    struct cdcd_json_iter it;
-    struct cdcd_json_value name, member;
-    *e = (struct envelope){nothing, nothing, nothing, nothing, nothing,
-                           nothing, nothing, nothing, nothing};
-    cdcd_json_iter_init(&it, v);
-    while (cdcd_json_iter_next(&it, &name, &member)) {
-        for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-            if (es_string_is(&name, members[i].name)) {
-                memcpy((char *)e + members[i].offset, &member, sizeof member);
-                break;
-            }
-        }
-    }
-}
-
 static bool has_key(const struct job *j, const char *name)
 {
     struct cdcd_json_value v;
@@ -451,7 +355,7 @@ static bool has_key(const struct job *j, const char *name)
 }
 
 /* Records that tell of no row: heartbeats, transaction metadata, changes of schemas. */
-static bool tells_no_row(const struct job *j, const struct envelope *e)
+static bool tells_no_row(const struct job *j, const struct es_envelope *e)
 {
     if (e->ts_ms.kind == CDCD_JSON_NUMBER && has_key(j, "serverName"))
         return true;
@@ -463,10 +367,10 @@ static bool tells_no_row(const struct job *j, const struct envelope *e)
 
 /* The topic that rows of the table go to, from the source block: the truncate of a table whose
  * topic is compacted stands in another, PREFIX.truncate. */
-static struct cdcd_slice table_topic(struct job *j, const struct envelope *e)
+static struct cdcd_slice table_topic(struct job *j, const struct es_envelope *e)
 {
     struct cdcd_arena *tmp = &j->c->x.tmp;
-    struct cdcd_json_value schema, table, prefix, member;
+    struct cdcd_json_value schema, table, prefix;
     struct cdcd_slice name = j->topic->name, parts[3], delimiter;
     struct cdcd_writer w;
     size_t end = strlen("truncate");
@@ -480,7 +384,6 @@ static struct cdcd_slice table_topic(struct job *j, const struct envelope *e)
     parts[0] = cdcd_json_text(&prefix, tmp);
     parts[1] = cdcd_json_text(&schema, tmp);
     parts[2] = cdcd_json_text(&table, tmp);
-    (void)member;
     if (parts[0].len + end > name.len)
         return name;
     delimiter = (struct cdcd_slice){name.ptr + parts[0].len, name.len - parts[0].len - end};
@@ -495,7 +398,7 @@ static struct cdcd_slice table_topic(struct job *j, const struct envelope *e)
 
 /* Offsets order the records of one partition only, and a truncate stands in one, the rows that it
  * ends in all: applied by its offset it could leave old rows, or take new ones away. */
-static enum cdcd_rc empty(struct job *j, const struct envelope *e)
+static enum cdcd_rc empty(struct job *j, const struct es_envelope *e)
 {
     struct cdcd_slice topic = table_topic(j, e);
     if (j->r->partition >= 0 && j->c->cfg->truncate_mode == ES_TRUNCATE_EMPTY) {
@@ -515,7 +418,7 @@ static enum cdcd_rc empty(struct job *j, const struct envelope *e)
     return CDCD_OK;
 }
 
-static void learn_kind(struct job *j, const struct envelope *e)
+static void learn_kind(struct job *j, const struct es_envelope *e)
 {
     struct cdcd_json_value connector = nothing;
     if (e->source.kind == CDCD_JSON_OBJECT)
@@ -539,7 +442,7 @@ static void warn_no_after(struct job *j)
               (int)j->topic->name.len, j->topic->name.ptr);
 }
 
-static enum cdcd_rc change(struct job *j, const struct envelope *e)
+static enum cdcd_rc change(struct job *j, const struct es_envelope *e)
 {
     learn_kind(j, e);
     if (j->topic->kind == TABLE_DOCUMENTS) {
@@ -558,10 +461,10 @@ static enum cdcd_rc change(struct job *j, const struct envelope *e)
 
 static enum cdcd_rc convert_envelope(struct job *j)
 {
-    struct envelope e;
+    struct es_envelope e;
     if (j->value.kind != CDCD_JSON_OBJECT)
         return fail(j, "the value is no envelope of a change: it is no JSON object");
-    read_envelope(&j->value, &e);
+    es_envelope_read(&j->value, &e);
     if (e.op.kind != CDCD_JSON_STRING || e.op.raw.len != 3) {
         if (tells_no_row(j, &e))
             return CDCD_OK;

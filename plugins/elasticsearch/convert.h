@@ -77,6 +77,18 @@ bool es_document_write(struct es_values *x, struct cdcd_writer *w,
  */
 bool es_document_id(struct es_values *x, struct cdcd_slice text, struct cdcd_slice *out);
 
+/* ---- convert_parts.c ---- */
+/* Of an envelope. kind NULL: not there. */
+struct es_envelope {
+    struct cdcd_json_value after, op, source, update, message, status, ddl, changes, ts_ms;
+};
+void es_envelope_read(const struct cdcd_json_value *v, struct es_envelope *e);
+/* {"schema":...,"payload":...} and nothing else: *v becomes the payload. False: it is not that. */
+bool es_unwrap(struct cdcd_json_value *v, struct cdcd_slice *schema);
+/* COMMIT(16)-KIND(1)-ORDINAL(16). The last two bits of the ordinal tell the records of one event
+ * apart, which have different ids, or are a delete and its tombstone. */
+bool es_pos_read(struct cdcd_slice s, struct cdcd_pos *out);
+
 /* ---- convert_missing.c ---- */
 /* The forms that the placeholder of a value which did not change takes in records. */
 struct es_placeholder {

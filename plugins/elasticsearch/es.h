@@ -7,7 +7,7 @@
  *   bulk.c       lanes: requests under way, their bodies, sizes that adapt
  *   reply.c      the items of a bulk's reply: done, again, refused
  *   policy.c     refused documents: stop, dead-letter index, skip
- *   convert.c    one record -> what is to be done in the index
+ *   convert.c    one record -> what is to be done in the index; its parts: convert_*.c, convert.h
  *   document.c   documents of MongoDB -> plain JSON
  *   value.c      column values -> plain JSON (times, decimals, bytes)
  *   shape.c      Connect schemas -> how columns are written
@@ -149,7 +149,7 @@ struct es_column {
     struct cdcd_slice name, name_json; /* plain; with quotes and colon */
     enum es_form form;
     int32_t scale;
-    const char *es_type;          /* of the mapping: "long", "keyword", "date", ... NULL: dynamic */
+    const char *es_type; /* what the index makes of it, see mapping_write.c; NULL: left to it */
     const struct es_column *elem; /* of an array */
 };
 struct es_shape {

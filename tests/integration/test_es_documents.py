@@ -310,7 +310,10 @@ class Found(Documents):
         self.sql("INSERT INTO t (id, d) VALUES (4, 'infinity')")
         self.until("all", lambda: all(self.source(str(n)) for n in (1, 2, 3, 4)))
         self.assertEqual(self.found({"range": {"d": {"gte": "2024-01-01", "lt": "2025-01-01"}}}), ["1"])
-        self.assertEqual(self.found({"range": {"d": {"gt": "9999-01-01"}}}), ["2"])
+        # The formats of Elasticsearch 7 end with the year 9999; the document has it all the same.
+        self.assertEqual(self.found({"range": {"d": {"gt": "9999-01-01"}}}),
+                         ["2"] if self.server == "opensearch" else [])
+        self.assertEqual(json.loads(self.source("2"))["d"], "+5874897-12-31")
         self.assertEqual(self.found({"range": {"d": {"lt": "0001-01-01"}}}), ["3"])
         self.assertEqual(self.found({"range": {"ts": {"gte": "2024-02-29T11:59:59Z", "lte": "2024-02-29T12:00:00Z"}}}),
                          ["1"])
