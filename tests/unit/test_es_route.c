@@ -66,7 +66,7 @@ static void patterns(void **state)
     goes(&t, "srv.public.with.dots", "srv-public.public_with.dots");
     goes(&t, "other.a.b.c", "other.a-b.b_c");
     goes(&t, "a.b", "a.a_b"); /* no prefix: what is left is empty, and - may not come first */
-    goes(&t, "one", "one"); /* .-._one: nothing but a name may stand first */
+    goes(&t, "one", "one");   /* .-._one: nothing but a name may stand first */
     es_routes_free(t.r);
 }
 
