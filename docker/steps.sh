@@ -60,6 +60,10 @@ step() {
         rm -f "$found"
         die "the database refused: $2"
     }
+    while kill -0 "$watcher" 2>/dev/null; do
+        demo_alive
+        sleep 0.05
+    done
     if wait "$watcher"; then
         ms=$(($(<"$found") - committed))
         if ((ms < 0)); then ms=0; fi
@@ -67,7 +71,6 @@ step() {
         if (($5 > 0)); then seen=$(search_show "$3" "$4"); else seen='(no document)'; fi
         printf '%-34s %-9s %6d ms  %s\n' "$1" "$( (($5 > 0)) && echo found || echo 'not found')" "$ms" "$seen"
     else
-        demo_alive
         FAILURES=$((FAILURES + 1))
         printf '%-34s %-9s after %s s; the search says: %s\n' "$1" 'WRONG' "$LIMIT" \
             "$(search_get "/shop-$3/_count?q=$4" | cut -c 1-200)"
