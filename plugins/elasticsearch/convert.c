@@ -233,7 +233,8 @@ static bool is_document(struct job *j)
 {
     if (j->shape && j->shape->document)
         return true;
-    if (j->topic->kind == TABLE_UNKNOWN && !j->shape)
+    /* The schema in a tombstone's key tells nothing of the value. */
+    if (j->topic->kind == TABLE_UNKNOWN && (!j->shape || !j->shape->ncolumns))
         return looks_like_document(j);
     return j->topic->kind == TABLE_DOCUMENTS;
 }

@@ -560,6 +560,11 @@ static void tombstones_first(void **state)
     et_is(t.out.id, "abc");
     et_give(&t, "srv.a.x", "{\"id\":\"17\"}", NULL);
     et_is(t.out.id, "17");
+    et_give(&t, "srv.a.x",
+            "{\"schema\":{\"type\":\"struct\",\"fields\":[{\"type\":\"string\",\"field\":\"id\"}]},"
+            "\"payload\":{\"id\":\"\\\"abc\\\"\"}}",
+            NULL);
+    et_is(t.out.id, "abc");
     et_close(&t);
 }
 
