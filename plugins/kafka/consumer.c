@@ -7,14 +7,17 @@
 #include <cdcd/jsonscan.h>
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define POSITION_MS       1000 /* a position without records is not given more often */
 #define STALLED_MS        2000 /* nobody takes batches for so long: stop fetching, stay a member */
 #define COMPLAIN_MS       10000
 #define COMPLAIN_AGAIN_MS 30000
 #define REVOKE_WAIT_MS    20
+#define DESTROY_S         3
 
 /* ---- begin and end ---- */
 
@@ -55,9 +58,32 @@ enum cdcd_rc kafka_consumer_begin(struct cdcd_source *s, struct cdcd_error *err)
     s->rk = kafka_client(&s->link, RD_KAFKA_CONSUMER, conf, err);
     if (!s->rk)
         return CDCD_ERROR;
-    rd_kafka_poll_set_consumer(s->rk);
     s->last_answer = s->last_read = cdcd_now_ms();
     return CDCD_OK;
+}
+
+static void *destroy(void *rk)
+{
+    rd_kafka_destroy(rk);
+    return NULL;
+}
+
+/* librdkafka 2.0 waits for ever for a thread of its own after a partition was read whose topic was
+ * deleted. It is left to wait alone then: nothing of ours is called any more. */
+static void destroy_or_leave(rd_kafka_t *rk)
+{
+    pthread_t thread;
+    struct timespec until;
+    if (pthread_create(&thread, NULL, destroy, rk) != 0) {
+        rd_kafka_destroy(rk);
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += DESTROY_S;
+    if (pthread_timedjoin_np(thread, NULL, &until) != 0) {
+        cdcd_debug("kafka", "librdkafka does not end: it is left alone");
+        pthread_detach(thread);
+    }
 }
 
 void kafka_consumer_end(struct cdcd_source *s)
@@ -72,7 +98,7 @@ void kafka_consumer_end(struct cdcd_source *s)
         kafka_group_leave(s);
     if (s->started)
         rd_kafka_consumer_close(s->rk);
-    rd_kafka_destroy(s->rk);
+    destroy_or_leave(s->rk);
     s->rk = NULL;
 }
 
@@ -406,6 +432,8 @@ enum cdcd_rc kafka_consumer_read(struct cdcd_source *s, struct cdcd_batch *b, in
 {
     s->topic_at = NULL;
     s->last_read = cdcd_now_ms();
+    rd_kafka_poll(s->rk, 0); /* errors and commits; not rd_kafka_poll_set_consumer, with which this
+                              * call, in kafka_list too, would meet records and abort */
     resume_fetching(s);
     if (!s->env->replay) {
         kafka_group_serve(s);
@@ -445,6 +473,7 @@ static void stay(struct cdcd_source *s)
         rd_kafka_topic_partition_list_destroy(list);
         s->paused = true;
     }
+    rd_kafka_poll(s->rk, 0);
     if (!s->stash)
         s->stash = rd_kafka_consumer_poll(s->rk, 0);
 }

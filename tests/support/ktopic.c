@@ -4,6 +4,8 @@
  *   ktopic BOOTSTRAP create TOPIC PARTITIONS [NAME=VALUE]...
  *   ktopic BOOTSTRAP set TOPIC NAME=VALUE...      all its settings: others go back to defaults
  *   ktopic BOOTSTRAP delete TOPIC...
+ *   ktopic BOOTSTRAP grow TOPIC PARTITIONS             to so many partitions
+ *   ktopic BOOTSTRAP trim TOPIC PARTITION OFFSET       deletes what is before the offset
  */
 #include <librdkafka/rdkafka.h>
 
@@ -117,10 +119,49 @@ static void delete (char **args, int n)
     }
 }
 
+static void grow(char **args, int n)
+{
+    char text[512];
+    size_t count;
+    if (n != 2)
+        die("grow", "needs TOPIC PARTITIONS");
+    rd_kafka_NewPartitions_t *p = rd_kafka_NewPartitions_new(
+        args[0], (size_t)strtol(args[1], NULL, 10), text, sizeof text);
+    if (!p)
+        die(args[0], text);
+    rd_kafka_CreatePartitions(rk, &p, 1, NULL, queue);
+    rd_kafka_event_t *ev = answer(args[0]);
+    check_topics(
+        rd_kafka_CreatePartitions_result_topics(rd_kafka_event_CreatePartitions_result(ev), &count),
+        1);
+    rd_kafka_event_destroy(ev);
+    rd_kafka_NewPartitions_destroy(p);
+}
+
+static void trim(char **args, int n)
+{
+    if (n != 3)
+        die("trim", "needs TOPIC PARTITION OFFSET");
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(list, args[0], (int32_t)strtol(args[1], NULL, 10))->offset =
+        strtoll(args[2], NULL, 10);
+    rd_kafka_DeleteRecords_t *d = rd_kafka_DeleteRecords_new(list);
+    rd_kafka_DeleteRecords(rk, &d, 1, NULL, queue);
+    rd_kafka_event_t *ev = answer(args[0]);
+    const rd_kafka_topic_partition_list_t *done = rd_kafka_DeleteRecords_result_offsets(
+        rd_kafka_event_DeleteRecords_result(ev));
+    for (int i = 0; i < done->cnt; i++)
+        if (done->elems[i].err)
+            die(args[0], rd_kafka_err2str(done->elems[i].err));
+    rd_kafka_event_destroy(ev);
+    rd_kafka_DeleteRecords_destroy(d);
+    rd_kafka_topic_partition_list_destroy(list);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 4)
-        die("usage", "ktopic BOOTSTRAP create|set|delete TOPIC ...");
+        die("usage", "ktopic BOOTSTRAP create|set|delete|grow|trim TOPIC ...");
     connect_broker(argv[1]);
     if (strcmp(argv[2], "create") == 0)
         create(argv + 3, argc - 3);
@@ -128,6 +169,10 @@ int main(int argc, char **argv)
         set(argv + 3, argc - 3);
     else if (strcmp(argv[2], "delete") == 0)
         delete (argv + 3, argc - 3);
+    else if (strcmp(argv[2], "grow") == 0)
+        grow(argv + 3, argc - 3);
+    else if (strcmp(argv[2], "trim") == 0)
+        trim(argv + 3, argc - 3);
     else
         die(argv[2], "not understood");
     rd_kafka_queue_destroy(queue);
