@@ -9,8 +9,10 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import cdcdtest  # noqa: E402
+from cdcdtest import wait_until  # noqa: E402
 from escase import EsCase, random_load  # noqa: E402
 from esstub import Stub  # noqa: E402
+import mycase  # noqa: E402
 
 
 class StubCase(EsCase):
@@ -439,6 +441,107 @@ class Connections(StubCase):
         self.wait_equal(self.documents)
         self.assertEqual(self.stub.documents(self.db + ".public.u"), {str(i): {"id": i, "v": "b"} for i in range(50)})
         self.assertEqual(c.stop(), 0)
+
+
+class Tls(EsCase):
+    """The certificate is one of its own authority, for 127.0.0.1."""
+
+    def setUp(self):
+        super().setUp()
+        where = self.folder()
+        self.cert, key = os.path.join(where, "cert.pem"), os.path.join(where, "key.pem")
+        cdcdtest.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=stub",
+                      "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", self.cert])
+        self.stub = Stub(certificate=(self.cert, key)).start()
+        self.addCleanup(self.stub.stop)
+        self.sql("INSERT INTO t VALUES (1, 'a', 1)")
+
+    def documents(self):
+        return self.stub.documents(self.index)
+
+    def test_known_authority(self):
+        c = self.started(self.stub.url, ssl__ca=self.cert)
+        self.wait_equal(self.documents)
+        self.assertEqual(c.stop(), 0)
+
+    def test_unknown_authority(self):
+        c = self.pipeline(self.stub.url).start()
+        self.assertEqual(c.wait(60), 2)
+        self.assertIn("certificate", c.logs())
+        self.assertIn("ssl.ca", c.logs())
+
+    def test_another_name(self):
+        c = self.pipeline(self.stub.url.replace("127.0.0.1", "localhost"), ssl__ca=self.cert).start()
+        self.assertEqual(c.wait(60), 2)
+
+    def test_unchecked(self):
+        c = self.started(self.stub.url, ssl__verify=False)
+        self.wait_equal(self.documents)
+        self.assertEqual(c.stop(), 0)
+
+    def test_no_such_file(self):
+        c = self.pipeline(self.stub.url, ssl__ca="/nonexistent.pem").start()
+        self.assertEqual(c.wait(60), 2)
+        self.assertIn("ssl.ca", c.logs())
+
+
+class Notes(cdcdtest.TestCase):
+    """What MySQL's source must remember, the shapes of tables, is kept in the state index."""
+
+    def setUp(self):
+        super().setUp()
+        self.server = mycase.MyServer("mariadb")
+        self.addCleanup(self.server.stop)
+        self.stub = Stub().start()
+        self.addCleanup(self.stub.stop)
+
+    def sql(self, text):
+        self.server.sql(text)
+
+    def documents(self):
+        return self.stub.documents("shop.d.t")
+
+    def notes(self):
+        return sorted(i for i, (_, source) in self.stub.indexes["cdcd-state"].seq.items()
+                      if source is not None and ".notes." in i)
+
+    def test_kept_over_restarts(self):
+        self.sql("CREATE DATABASE d; CREATE TABLE d.t (id int PRIMARY KEY, a int)")
+        self.sql("INSERT INTO d.t VALUES (1, 1)")
+        c = self.cdcd({"name": "shop", "source": {"mysql": {"url": self.server.url(), "server.id": 4711,
+                                                            "database.include.list": ["d"]}},
+                       "sink": {"elasticsearch": {"url": self.stub.url}}})
+        c.start().wait_log("streaming from", 60)
+        wait_until("the snapshot", lambda: self.documents() == {"1": {"id": 1, "a": 1}})
+        first = wait_until("notes", self.notes)
+        self.sql("ALTER TABLE d.t ADD b int; INSERT INTO d.t VALUES (2, 2, 2)")
+        wait_until("row 2", lambda: self.documents().get("2") == {"id": 2, "a": 2, "b": 2})
+        wait_until("new notes in the place of the old ones", lambda: self.notes() != first)
+        for i, how in enumerate((c.stop, c.kill, c.stop)):
+            how()
+            # The log holds changes of both shapes, and the table has a third one.
+            n, m = 10 * i + 10, 10 * i + 11
+            self.sql("INSERT INTO d.t (id, a) VALUES (%d, 1); ALTER TABLE d.t ADD c%d int; "
+                     "INSERT INTO d.t (id, a, c%d) VALUES (%d, 1, 5)" % (n, i, i, m))
+            c.start()
+            wait_until("rows %d" % m, lambda: str(m) in self.documents(), 60)
+            self.assertNotIn("c%d" % i, self.documents()[str(n)])
+            self.assertEqual(self.documents()[str(m)]["c%d" % i], 5)
+        self.assertEqual(c.stop(), 0)
+        self.assertEqual(len(self.notes()), 1, "notes of earlier sets stay")
+
+    def test_lost(self):
+        self.sql("CREATE DATABASE d; CREATE TABLE d.t (id int PRIMARY KEY, a int)")
+        c = self.cdcd({"name": "shop", "source": {"mysql": {"url": self.server.url(), "server.id": 4711,
+                                                            "database.include.list": ["d"]}},
+                       "sink": {"elasticsearch": {"url": self.stub.url}}})
+        c.start().wait_log("streaming from", 60)
+        note, = wait_until("notes", self.notes)
+        self.assertEqual(c.stop(), 0)
+        del self.stub.indexes["cdcd-state"].seq[note]
+        c.start()
+        self.assertEqual(c.wait(60), 3)
+        self.assertIn("part of what the source must remember", c.logs())
 
 
 class Elasticsearch7(StubCase):

@@ -211,6 +211,28 @@ class SmallRequests(ServerCase):
         self.assertRegex(c.logs(), "left out: document_too_large.*_id 100")
 
 
+class Throttled:
+    """Real 429: of requests for lack of memory, of items for lack of room in the queue."""
+
+    def test_429(self):
+        c = self.started(self.server.url, bulk__max__requests=8, bulk__max__bytes="1MB")
+        self.sql("INSERT INTO t SELECT g, md5(g::text), g FROM generate_series(1, 9000) g")
+        self.sql("UPDATE t SET n = -n WHERE id % 3 = 0; DELETE FROM t WHERE id % 7 = 0")
+        self.wait_equal(self.documents, 120)
+        self.assertEqual(c.stop(), 0)
+        self.assertRegex(c.logs(), r"[1-9]\d* times too much", "there was room enough")
+
+
+@each_kind
+class LittleRoom(Throttled, ServerCase):
+    settings = ("indexing_pressure.memory.limit=256kb",)
+
+
+@each_kind
+class ShortQueue(Throttled, ServerCase):
+    settings = ("thread_pool.write.size=1", "thread_pool.write.queue_size=1", "node.processors=1")
+
+
 @each_kind
 class ErrorsOfItems(ServerCase):
     """Items that fail in a bulk that answers 200: none is lost, none holds up the others."""

@@ -9,7 +9,7 @@ import urllib.parse
 import urllib.request
 
 import cdcdtest
-from cdcdtest import wait_until
+from cdcdtest import run, wait_until
 
 _pg = None
 
@@ -57,7 +57,7 @@ class EsCase(cdcdtest.TestCase):
         config.update({k.replace("__", "."): v for k, v in sink.items()})
         config = {k: v for k, v in config.items() if v is not None}
         return self.cdcd({"name": self.db, "topic.prefix": prefix or self.db,
-                          "errors.retry.delay.max.ms": "500ms",
+                          "errors.retry.delay.max.ms": "500ms", "log.level": "debug",
                           "source": {"postgres": {"url": self.pg.url(self.db), "slot.name": self.db}},
                           "sink": {"elasticsearch": config}})
 
@@ -108,6 +108,16 @@ class Search(cdcdtest.Service):
     @property
     def url(self):
         return self.env[self.variable + "URL"]
+
+    def start_again(self):
+        """Its port may belong to somebody's outgoing connection for a moment."""
+        wait_until("the start", lambda: run([self.script, "start", "--dir", self.dir, *self.args],
+                                            check=False, timeout=180).returncode == 0, 60, 0.5)
+        self.read_env()
+
+    def restart(self):
+        self.call("stop", "--keep")
+        self.start_again()
 
     def call_raw(self, method, path, body=None):
         """(status, bytes)"""

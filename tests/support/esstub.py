@@ -18,6 +18,7 @@ import json
 import random
 import re
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -40,7 +41,8 @@ class Index:
 
 
 class Stub:
-    def __init__(self, version="2.19.6", distribution="opensearch"):
+    def __init__(self, version="2.19.6", distribution="opensearch", certificate=None):
+        self.certificate = certificate  # files of certificate and key: https
         self.version, self.distribution = version, distribution
         self.lock = threading.RLock()
         self.indexes, self.aliases, self.templates = {}, {}, {}
@@ -78,6 +80,11 @@ class Stub:
 
         self.server = Server(("127.0.0.1", self.port or 0), Handler)
         self.port = self.server.server_address[1]
+        if self.certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*self.certificate)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True,
+                                                     do_handshake_on_connect=False)
         threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
         return self
 
@@ -95,7 +102,7 @@ class Stub:
 
     @property
     def url(self):
-        return "http://127.0.0.1:%d" % self.port
+        return "%s://127.0.0.1:%d" % ("https" if self.certificate else "http", self.port)
 
     # -- what is in it --
 
