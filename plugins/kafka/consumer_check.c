@@ -107,7 +107,10 @@ static void check_group(struct cdcd_source *s, struct cdcd_report *report)
                                : d  ? RD_KAFKA_RESP_ERR_NO_ERROR
                                : ev ? rd_kafka_event_error(ev)
                                     : RD_KAFKA_RESP_ERR__TIMED_OUT;
-    if (code == RD_KAFKA_RESP_ERR_GROUP_ID_NOT_FOUND) {
+    /* Older brokers call one that does not exist dead. */
+    if (code == RD_KAFKA_RESP_ERR_GROUP_ID_NOT_FOUND ||
+        (!code &&
+         rd_kafka_ConsumerGroupDescription_state(d) == RD_KAFKA_CONSUMER_GROUP_STATE_DEAD)) {
         cdcd_report_addf(report, CDCD_CHECK_OK, what, NULL,
                          "does not exist yet: topics will be read from their beginning");
     } else if (code) {
@@ -197,7 +200,6 @@ static enum cdcd_rc delete_group(struct cdcd_source *s, struct cdcd_error *err)
     return CDCD_OK;
 }
 
-/* A group that does not exist is described as a dead one by older brokers. */
 static bool group_exists(struct cdcd_source *s)
 {
     rd_kafka_event_t *ev = describe_group(s);
