@@ -19,21 +19,11 @@ def position(p):
         return json.loads(re.findall(r'"position":(\{.*?\})', f.read())[-1])
 
 
-class Pipe(mgcase.Pipe):
-    def start(self, *args, wait=True, **more):
-        """A tailing cursor of this server starts with the newest entry as of its opening, and what
-        is written while it is being opened is left out: so nothing is to be written then."""
-        super().start(*args, wait=wait, **more)
-        if wait and self.source["capture"] == "oplog":
-            self.wait_log("reading the oplog from")
-        return self
-
-
 class Case(mgcase.MgCase):
     def oplog(self, db, **more):
         more.setdefault("capture", "oplog")
         more.setdefault("snapshot__mode", "no_data")
-        return Pipe(self, db.name if hasattr(db, "name") else db, **more)
+        return mgcase.Pipe(self, db.name if hasattr(db, "name") else db, **more)
 
     def collections(self, *names):
         db = self.db()

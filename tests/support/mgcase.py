@@ -238,6 +238,15 @@ class Pipe(folderpipe.FolderPipe):
     def source(self):
         return self.cdcd.config["source"]["mongodb"]
 
+    def start(self, command="run", *args, wait=True, **more):
+        """A tailing cursor of the server begins with the newest entry as of its opening, and what is
+        written while it is being opened is left out: so nothing is to be written then."""
+        super().start(command, *args, wait=wait, **more)
+        if wait and isinstance(self.mongo, MongoServer) and self.source["capture"] == "oplog":
+            cdcdtest.wait_until("the cursor of the oplog", lambda: not self.cdcd.alive()
+                                or "reading the oplog from" in self.log_since_start(), 60)
+        return self
+
     def sync_once(self, timeout):
         token = self.token()
         self.mongo.insert_token(self.db, token)
