@@ -205,7 +205,8 @@ struct cdcd_event *mg_ddl_event(struct cdcd_batch *b, const struct mg_change *c)
     };
     struct cdcd_event *e = cdcd_batch_event(b, CDCD_OP_DDL, NULL);
     e->ddl = ddl;
-    e->source = source_of(b, c, ddl->table.ptr);
+    /* The column is not optional: a whole database has no collection. */
+    e->source = source_of(b, c, ddl->table.ptr ? ddl->table.ptr : "");
     e->ts_us = time_of(c);
     return e;
 }

@@ -121,7 +121,7 @@ static enum cdcd_rc why_overlap(struct cdcd_source *s, struct mg_snapshot *v, co
         if (rc != CDCD_OK)
             return cdcd_error_context(err, "reading %s at a cluster time, for a try", first->label);
         if (!heeded)
-            *why = "this server does not do it";
+            *why = "this server reads at no such time";
     }
     if (*why && s->cfg->read_mode == MG_READ_AT_CLUSTER_TIME)
         return cdcd_error_set(err, CDCD_ERR_CONFIG,

@@ -207,6 +207,16 @@ static const struct cdcd_column source_columns[MG_SRC_COUNT] = {
     [MG_SRC_WALL_TIME] = COLUMN("wallTime", CDCD_T_INT64, true),
 };
 
+/* Cluster times as 49 bits: seconds since 2020 (29 bits, until 2037), and increments of a second up
+ * to a million. */
+#define VERSION_BASE 1577836800
+static uint64_t source_version(struct cdcd_pos pos)
+{
+    uint64_t seconds = pos.commit >> 32, increment = pos.commit & 0xffffffff;
+    uint64_t since = seconds > VERSION_BASE ? seconds - VERSION_BASE : 0;
+    return cdcd_pos_version(since << 20 | (increment < 0xfffff ? increment : 0xfffff), 49, pos);
+}
+
 static const struct cdcd_source_ops source_ops = {
     .connector = "mongodb",
     .options = mg_options,
@@ -234,6 +244,7 @@ static const struct cdcd_source_ops source_ops = {
     .worker_begin = mg_worker_begin,
     .worker_read = mg_worker_read,
     .describe = mg_describe,
+    .version = source_version,
     .few_marks = true,
 };
 

@@ -508,7 +508,7 @@ class Heeded(mgcase.MgCase):
         db.t.insert_one({"_id": 1})
         p = self.pipe(db.name).start()
         p.sync().stop()
-        self.assertRegex(p.cdcd.logs(), "as they are when they are read .this server does not do it")
+        self.assertRegex(p.cdcd.logs(), "as they are when they are read .this server reads at no such time")
         q = self.pipe(db.name, name="strict", source={"snapshot.read.mode": "at_cluster_time"})
         q.fails(2, "snapshot.read.mode is at_cluster_time")
 
