@@ -4,7 +4,7 @@
  *   sink.c       options, ops table, sessions: load, write, poll
  *   http.c       libcurl: requests one by one and side by side, TLS, logins, gzip; error classes
  *   server.c     what the server is and can
- *   bulk.c       lanes: requests under way, their bodies, sizes that adapt
+ *   bulk*.c      lanes: items in queues, bodies, what replies do to them, sizes that adapt
  *   reply.c      the items of a bulk's reply: done, again, refused
  *   policy.c     refused documents: stop, dead-letter index, skip
  *   convert.c    one record -> what is to be done in the index; its parts: convert_*.c, convert.h
@@ -59,7 +59,7 @@ struct es_config {
     int64_t bulk_delay_ms; /* the longest that a document waits for others */
     int64_t request_timeout_ms;
     int64_t retry_ms; /* item-level and request-level 429, 503: first delay */
-    int policy;       /* error.policy */
+    int policy;       /* errors.policy */
     char *dead_letter_index;
     int version_mode, truncate_mode, missing_mode, json_mode, dots_mode, record_form;
     bool manage_index;                 /* index.manage: template, index and alias are made */
