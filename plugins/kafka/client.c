@@ -68,6 +68,7 @@ static const char *const source_defaults[][2] = {
     {"fetch.max.bytes", "4194304"},
     {"receive.message.max.bytes", "1100000000"},
     {"check.crcs", "true"},
+    {"debug", "cgrp"}, /* for follow_join */
     {0},
 };
 
@@ -81,9 +82,28 @@ void kafka_link_init(struct kafka_link *link, bool source, const char *bootstrap
                                 .properties = properties};
 }
 
+/* 'Group "g" changed join state wait-join -> wait-sync (state up)': there is no other way to know.
+ * Until 2.10 a commit between the two ends of a join makes librdkafka lose all partitions, and
+ * until 2.3 closing a consumer there ends the process. */
+static void follow_join(struct kafka_link *link, const char *text)
+{
+    static const char *const joining[] = {"wait-join ", "wait-metadata ", "wait-sync "};
+    const char *state = strstr(text, " -> ");
+    bool is = false;
+    for (size_t i = 0; state && i < sizeof joining / sizeof *joining; i++)
+        is = is || strncmp(state + 4, joining[i], strlen(joining[i])) == 0;
+    atomic_store(&link->joining, is);
+}
+
 static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
 {
-    (void)rk;
+    struct kafka_link *link = rd_kafka_opaque(rk);
+    if (link && link->source && level == 7) {
+        if (strcmp(facility, "CGRPJOINSTATE") == 0)
+            follow_join(link, text);
+        if (!link->debug)
+            return;
+    }
     /* Lost connections are told by on_error, once an outage, not once an attempt. */
     cdcd_debug("kafka", "librdkafka %d %s: %s", level, facility, text);
 }
@@ -118,7 +138,7 @@ enum cdcd_rc kafka_conf_set(const struct kafka_link *link, rd_kafka_conf_t *conf
     return cdcd_error_set(err, CDCD_ERR_CONFIG, "%s.properties.%s: %s", link->section, name, text);
 }
 
-static enum cdcd_rc set_user(const struct kafka_link *link, rd_kafka_conf_t *conf,
+static enum cdcd_rc set_user(struct kafka_link *link, rd_kafka_conf_t *conf,
                              const struct cdcd_strpair *p, struct cdcd_error *err)
 {
     const struct reserved *r = link->source ? source_reserved : sink_reserved;
@@ -126,6 +146,8 @@ static enum cdcd_rc set_user(const struct kafka_link *link, rd_kafka_conf_t *con
         if (strcmp(p->key, r->name) == 0)
             return cdcd_error_set(err, CDCD_ERR_CONFIG, "%s.properties.%s may not be set: %s",
                                   link->section, p->key, r->why);
+    if (strcmp(p->key, "debug") == 0)
+        link->debug = true;
     return kafka_conf_set(link, conf, p->key, p->value, err);
 }
 

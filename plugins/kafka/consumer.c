@@ -94,8 +94,12 @@ void kafka_consumer_end(struct cdcd_source *s)
     if (!s->rk)
         return;
     s->closing = true;
-    if (s->started && !s->env->replay)
-        kafka_group_leave(s);
+    bool may_close = !s->started || s->env->replay || kafka_group_leave(s);
+    rd_kafka_set_log_level(s->rk, 0); /* nothing refers to us from here on */
+    if (!may_close && kafka_source_stopping(s)) {
+        s->rk = NULL; /* it ends with the process, and the group will miss it */
+        return;
+    }
     if (s->started)
         rd_kafka_consumer_close(s->rk);
     destroy_or_leave(s->rk);

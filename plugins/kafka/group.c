@@ -19,6 +19,7 @@
 #define COMMIT_MS 250
 #define WAIT_MS   5000
 #define ASK_MS    10000
+#define JOIN_MS   15000
 
 static void fail(struct cdcd_source *s, const struct cdcd_error *err)
 {
@@ -135,7 +136,7 @@ static void commit_and_wait(struct cdcd_source *s, const rd_kafka_topic_partitio
 void kafka_group_commit(struct cdcd_source *s, bool wait)
 {
     int64_t now = cdcd_now_ms();
-    if (!wait && now - s->last_commit < COMMIT_MS)
+    if ((!wait && now - s->last_commit < COMMIT_MS) || atomic_load(&s->link.joining))
         return;
     s->last_commit = now;
     rd_kafka_topic_partition_list_t *list = to_commit(s);
@@ -268,7 +269,7 @@ static void give_back(struct cdcd_source *s, rd_kafka_topic_partition_list_t *li
               lost ? "were taken away" : "go", s->assigned);
 }
 
-void kafka_group_leave(struct cdcd_source *s)
+bool kafka_group_leave(struct cdcd_source *s)
 {
     rd_kafka_topic_partition_list_t *list = s->revoking;
     s->revoking = NULL;
@@ -276,7 +277,15 @@ void kafka_group_leave(struct cdcd_source *s)
         give_back(s, list, rd_kafka_assignment_lost(s->rk));
         rd_kafka_topic_partition_list_destroy(list);
     }
+    /* Not in the middle of a join, see follow_join. What comes now is read again. */
+    int64_t give_up = cdcd_now_ms() + JOIN_MS;
+    while (atomic_load(&s->link.joining) && cdcd_now_ms() < give_up) {
+        rd_kafka_message_t *m = rd_kafka_consumer_poll(s->rk, 20);
+        if (m)
+            rd_kafka_message_destroy(m);
+    }
     kafka_group_commit(s, true);
+    return !atomic_load(&s->link.joining);
 }
 
 static bool all_held(struct cdcd_source *s, const rd_kafka_topic_partition_list_t *list)

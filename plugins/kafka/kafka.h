@@ -19,6 +19,7 @@
 #include <cdcd/tracker.h>
 
 #include <librdkafka/rdkafka.h>
+#include <stdatomic.h>
 
 enum kafka_policy { KAFKA_STOP, KAFKA_DEAD_LETTER, KAFKA_SKIP };
 
@@ -39,6 +40,7 @@ struct kafka_config {
 /* The way to a cluster, and what is known of it: the first member of a sink and of a source. */
 struct kafka_link {
     bool source;           /* of records; else a sink */
+    bool debug;            /* the user wants librdkafka's debug lines */
     const char *section;   /* of the config: "sink.kafka" */
     const char *bootstrap; /* these are borrowed */
     const char *pipeline;
@@ -48,6 +50,7 @@ struct kafka_link {
     bool all_down;
     bool denied;         /* broker_error is about credentials or TLS */
     bool loaded_once;    /* it has worked before */
+    atomic_bool joining; /* a consumer that waits for its group: set by a thread of librdkafka */
     bool has_controller; /* as the last list of topics said, and */
     int brokers;         /* this */
 };

@@ -206,8 +206,9 @@ void kafka_committed(rd_kafka_t *rk, rd_kafka_resp_err_t code,
                      rd_kafka_topic_partition_list_t *list, void *opaque);
 /* Gives back what is asked back, when the sink holds what was read of it. */
 void kafka_group_serve(struct cdcd_source *s);
-/* Before the consumer is closed: answers what is open, and tells the group the last offsets. */
-void kafka_group_leave(struct cdcd_source *s);
+/* Before the consumer is closed: answers what is open, and tells the group the last offsets. False:
+ * it may not be closed, since it waits for the group all the time. */
+bool kafka_group_leave(struct cdcd_source *s);
 /* Tells the group what the sink holds. */
 void kafka_group_commit(struct cdcd_source *s, bool wait);
 /* What the group was told of these partitions, in the order of the list. */

@@ -86,7 +86,8 @@ class Source(cdcdtest.TestCase):
         run([os.path.join(SUPPORT, "ktopic"), self.kafka.bootstrap, *[str(a) for a in args]])
 
     def create(self, partitions=1, topic=None, *settings):
-        self.ktopic("create", topic or self.topic, partitions, *settings)
+        # The records' timestamps are old, and the broker would delete them by their age.
+        self.ktopic("create", topic or self.topic, partitions, "retention.ms=-1", *settings)
 
     def put(self, records, topic=None, partition=-1):
         """[(key, value)]"""
@@ -573,7 +574,7 @@ class Groups(Source):
         self.create(self.PARTITIONS)
         rng = random.Random(3)
         count = collections.Counter()
-        pipes = [self.pipe() for _ in range(3)]
+        pipes = [self.pipe(properties={"session.timeout.ms": 20000}) for _ in range(3)]
         with Put(self.kafka) as p:
             for turn in range(3):
                 pipes[turn].start()
