@@ -208,6 +208,13 @@ enum cdcd_rc es_merge(struct cdcd_sink *s, struct es_item *const *items, size_t 
 /* Called when everything before is settled and nothing is under way. May be repeated. */
 enum cdcd_rc es_truncate(struct cdcd_sink *s, const struct es_action *a,
                          const struct cdcd_record *r, struct cdcd_error *err);
+/* All documents of an index page by page, as a search sees them: the hits have _id and _version, no
+ * source. *scroll is empty at first; a page without hits is the last one. *root points into *r,
+ * which the caller frees, also on error. */
+enum cdcd_rc es_walk_page(struct cdcd_sink *s, struct cdcd_slice index, unsigned size,
+                          struct cdcd_buf *scroll, struct es_reply *r, struct cdcd_json_value *root,
+                          struct cdcd_error *err);
+void es_walk_end(struct cdcd_sink *s, struct cdcd_buf *scroll); /* frees it */
 
 /* ---- mapping.c ---- */
 void es_indexes_free(struct es_indexes *x); /* NULL is fine */
@@ -226,6 +233,8 @@ enum cdcd_rc es_rebuild_target(struct cdcd_sink *s, struct cdcd_slice index,
                                struct cdcd_error *err);
 enum cdcd_rc es_rebuild(struct cdcd_sink *s, enum cdcd_rebuild step, struct cdcd_report *report,
                         struct cdcd_error *err);
+/* The alias that `target` is built beside; ptr NULL: there is none, or nothing is live yet. */
+struct cdcd_slice es_rebuild_live(const struct cdcd_sink *s, struct cdcd_slice target);
 void es_rebuild_free(struct es_rebuild *r); /* NULL is fine */
 
 /* ---- state.c ---- */

@@ -233,7 +233,8 @@ struct cdcd_sink_env {
     /* The sink needs the batch's bytes no more: takes the batch. */
     void (*batch_done)(void *ctx, struct cdcd_batch *b);
     /* All batches up to and including seq, and their states, are durable in the sink. */
-    void (*durable)(void *ctx, uint64_t seq);    /* unavailable.value.placeholder, as configured: what stands in records for a value that the log
+    void (*durable)(void *ctx, uint64_t seq);
+    /* unavailable.value.placeholder, as configured: what stands in records for a value that the log
      * left out since it did not change. NULL: the default. */
     const char *placeholder;
 };
@@ -244,9 +245,13 @@ enum cdcd_rebuild {
     CDCD_REBUILD_FREEZE,  /* what readers see of the live one stands still from now on */
     CDCD_REBUILD_VERIFY,  /* compare both; a report line each; ERROR DATA: they differ too much */
     CDCD_REBUILD_SWAP,    /* readers and writers see the new one, in one step */
-    CDCD_REBUILD_FINISH,  /* undo FREEZE; forget that a replay was under way */
+    CDCD_REBUILD_FINISH,  /* forget that a replay was under way */
     CDCD_REBUILD_DROP,    /* remove what SWAP replaced */
     CDCD_REBUILD_ABANDON, /* remove the new one */
+    /* Before the first run: take over what an earlier process left, so that it can go on; CONFIG
+     * error: another one is at it. */
+    CDCD_REBUILD_BEGIN,
+    CDCD_REBUILD_THAW, /* undo FREEZE: it is not gone on with now */
 };
 
 struct cdcd_sink_ops {

@@ -1,0 +1,306 @@
+/*
+ * Columns that a record does not carry (unchanged TOAST): taken from the document as it is.
+ *
+ * What stands before an item in its own body counts first, then what the index holds. That is read
+ * with _mget, which sees writes that no search does yet; all earlier writes to an id have been
+ * settled by then, as a lane has one request under way. Members are copied byte for byte. The write
+ * itself bears the external version: if the index has something newer, it is refused like any other
+ * and nothing is lost, so versions need not be looked at here.
+ *
+ * While an index is built beside the live one, a document that the new one lacks is looked for in
+ * the live one: compaction may have left of a row only a record without the column.
+ */
+#include "sink.h"
+
+#include <cdcd/json.h>
+
+#include <stdlib.h>
+
+/* Documents of one _mget: such columns are large, and the reply is in memory as a whole. */
+#define MGET_DOCS 64
+
+/* What an item needs of the index. */
+struct want {
+    struct es_item *item;
+    bool live; /* asked for in the live index */
+    bool found;
+    struct cdcd_json_value source; /* in a reply, or in an earlier item */
+};
+
+static bool same_document(const struct es_item *a, const struct es_item *b)
+{
+    return a->hash == b->hash && cdcd_slice_eq(a->action.id, b->action.id) &&
+           cdcd_slice_eq(a->action.index, b->action.index);
+}
+
+/* The nearest one before items[i] that says what the document is; NULL: none. */
+static const struct es_item *earlier(struct es_item *const *items, size_t i)
+{
+    for (size_t k = i; k > 0; k--)
+        if (same_document(items[k - 1], items[i]))
+            return items[k - 1];
+    return NULL;
+}
+
+/* ---- one document ---- */
+
+static bool member(const struct cdcd_json_value *object, struct cdcd_slice name,
+                   struct cdcd_arena *a, struct cdcd_json_value *raw_name,
+                   struct cdcd_json_value *out)
+{
+    struct cdcd_json_iter it;
+    struct cdcd_json_value n, v;
+    bool found = false;
+    cdcd_json_iter_init(&it, object);
+    while (cdcd_json_iter_next(&it, &n, &v)) {
+        if (n.raw.len < name.len + 2 || !cdcd_slice_eq(cdcd_json_text(&n, a), name))
+            continue;
+        *raw_name = n;
+        *out = v;
+        found = true;
+    }
+    return found;
+}
+
+static const char *refusal(struct es_item *item, struct cdcd_slice column)
+{
+    struct cdcd_arena *a = &item->batch->arena;
+    const struct es_action *x = &item->action;
+    char *text = column.ptr
+                     ? cdcd_xasprintf("the record does not carry the unchanged column %.*s, and "
+                                      "the document in the index does not have it either",
+                                      (int)column.len, column.ptr)
+                     : cdcd_xasprintf("the record does not carry the unchanged column %.*s, and "
+                                      "the index lacks the document with the earlier value",
+                                      (int)x->missing[0].len, x->missing[0].ptr);
+    char *whole = cdcd_xasprintf(
+        "%s. Write the row once more in the database (UPDATE of that column), or read the table "
+        "anew from the beginning with its snapshot; ALTER TABLE ... REPLICA IDENTITY FULL lets the "
+        "log carry such columns always; missing.columns: leave-out writes it without",
+        text);
+    const char *out = cdcd_arena_dup(a, whole, strlen(whole));
+    free(text);
+    free(whole);
+    return out;
+}
+
+/* The item's document with the missing members of `base` behind its own. */
+static void complete(struct es_item *item, const struct cdcd_json_value *base)
+{
+    struct es_action *x = &item->action;
+    struct cdcd_arena tmp;
+    struct cdcd_writer w;
+    cdcd_arena_init(&tmp, 4096);
+    size_t end = x->source.len;
+    while (end > 0 && x->source.ptr[end - 1] != '}')
+        end--;
+    cdcd_writer_begin(&w, &item->batch->arena);
+    cdcd_writer_add(&w, x->source.ptr, end ? end - 1 : 0);
+    bool first = memchr(x->source.ptr, '"', end) == NULL;
+    struct cdcd_slice lacking = {NULL, 0};
+    for (uint32_t i = 0; i < x->nmissing && !lacking.ptr; i++) {
+        struct cdcd_json_value name, value;
+        if (!member(base, x->missing[i], &tmp, &name, &value)) {
+            lacking = x->missing[i];
+            break;
+        }
+        if (!first)
+            cdcd_writer_char(&w, ',');
+        first = false;
+        cdcd_writer_add(&w, name.raw.ptr, name.raw.len);
+        cdcd_writer_char(&w, ':');
+        cdcd_writer_add(&w, value.raw.ptr, value.raw.len);
+    }
+    cdcd_writer_char(&w, '}');
+    struct cdcd_slice whole = cdcd_writer_end(&w);
+    cdcd_arena_free(&tmp);
+    if (lacking.ptr) {
+        item->refused = refusal(item, lacking);
+        return;
+    }
+    x->source = whole;
+    x->missing = NULL;
+    x->nmissing = 0;
+}
+
+/* ---- what the index holds ---- */
+
+static void add_doc(struct cdcd_buf *b, struct cdcd_slice index, struct cdcd_slice id)
+{
+    cdcd_buf_adds(b, b->len ? ",{\"_index\":" : "{\"docs\":[{\"_index\":");
+    es_json_string(b, index);
+    cdcd_buf_adds(b, ",\"_id\":");
+    es_json_string(b, id);
+    cdcd_buf_adds(b, "}");
+}
+
+static enum cdcd_rc bad_answer(struct cdcd_error *err)
+{
+    return cdcd_error_set(err, CDCD_ERR_RETRY,
+                          "the server's answer to _mget for columns that records do not carry is "
+                          "not complete");
+}
+
+/* One element of "docs". An error of one document is that of its index or its shard. */
+static enum cdcd_rc take_doc(struct want *w, const struct cdcd_json_value *doc,
+                             struct cdcd_error *err)
+{
+    struct cdcd_json_value error, found, type;
+    const struct es_action *x = &w->item->action;
+    if (cdcd_json_member(doc, "error", &error)) {
+        cdcd_json_member(&error, "type", &type);
+        bool gone = memmem(error.raw.ptr, error.raw.len, "index_not_found_exception", 25) != NULL;
+        if (gone && w->live)
+            return CDCD_OK;
+        return cdcd_error_set(err, gone ? CDCD_ERR_LOSS : CDCD_ERR_RETRY,
+                              "a document of the index %.*s cannot be read to complete a record "
+                              "that lacks unchanged columns: %.*s",
+                              (int)x->index.len, x->index.ptr,
+                              (int)(error.raw.len < 400 ? error.raw.len : 400), error.raw.ptr);
+    }
+    if (!cdcd_json_member(doc, "found", &found))
+        return bad_answer(err);
+    w->found = found.kind == CDCD_JSON_TRUE;
+    if (w->found &&
+        (!cdcd_json_member(doc, "_source", &w->source) || w->source.kind != CDCD_JSON_OBJECT))
+        return cdcd_error_set(err, CDCD_ERR_CONFIG,
+                              "the index %.*s does not keep _source, from which columns are taken "
+                              "that records do not carry: switch it on in the mapping, or set "
+                              "missing.columns: leave-out",
+                              (int)x->index.len, x->index.ptr);
+    return CDCD_OK;
+}
+
+/* Fills in what was found. The values point into *reply, which the caller frees. */
+static enum cdcd_rc mget(struct cdcd_sink *s, struct want *wants, size_t n, struct es_reply *reply,
+                         struct cdcd_error *err)
+{
+    struct cdcd_buf body;
+    struct cdcd_json_value root, docs, doc;
+    struct cdcd_json_iter it;
+    size_t i = 0;
+    cdcd_buf_init(&body, 0);
+    for (i = 0; i < n; i++) {
+        struct cdcd_slice index = wants[i].item->action.index;
+        add_doc(&body, wants[i].live ? es_rebuild_live(s, index) : index, wants[i].item->action.id);
+    }
+    cdcd_buf_adds(&body, "]}");
+    enum cdcd_rc rc = es_call(s, "POST", es_path("/_mget"), cdcd_buf_slice(&body), reply, err);
+    cdcd_buf_free(&body);
+    if (rc != CDCD_OK) {
+        *reply = (struct es_reply){0};
+        return cdcd_error_context(err, "columns that records do not carry");
+    }
+    if (reply->status != 200)
+        return es_fail(err, reply, "reading documents to complete records");
+    if (!cdcd_json_scan(cdcd_buf_slice(&reply->body), &root) ||
+        !cdcd_json_member(&root, "docs", &docs) || docs.kind != CDCD_JSON_ARRAY)
+        return bad_answer(err);
+    cdcd_json_iter_init(&it, &docs);
+    for (i = 0; i < n && cdcd_json_iter_next(&it, NULL, &doc); i++)
+        if (take_doc(&wants[i], &doc, err) != CDCD_OK)
+            return CDCD_ERROR;
+    return i == n ? CDCD_OK : bad_answer(err);
+}
+
+/* Completes those that were found; leaves those that were not in front of `wants`. */
+static enum cdcd_rc ask(struct cdcd_sink *s, struct want *wants, size_t *n, struct cdcd_error *err)
+{
+    struct es_reply reply = {0};
+    size_t left = 0;
+    enum cdcd_rc rc = mget(s, wants, *n, &reply, err);
+    for (size_t i = 0; rc == CDCD_OK && i < *n; i++) {
+        if (wants[i].found)
+            complete(wants[i].item, &wants[i].source);
+        else
+            wants[left++] = wants[i];
+    }
+    es_reply_free(&reply);
+    *n = left;
+    return rc;
+}
+
+static enum cdcd_rc complete_from_index(struct cdcd_sink *s, struct want *wants, size_t n,
+                                        struct cdcd_error *err)
+{
+    if (ask(s, wants, &n, err) != CDCD_OK)
+        return CDCD_ERROR;
+    size_t live = 0;
+    for (size_t i = 0; s->env->replay && i < n; i++) {
+        if (!es_rebuild_live(s, wants[i].item->action.index).ptr) {
+            wants[i].item->refused = refusal(wants[i].item, (struct cdcd_slice){NULL, 0});
+            continue;
+        }
+        wants[live] = wants[i];
+        wants[live++].live = true;
+    }
+    if (s->env->replay) {
+        n = live;
+        if (n > 0 && ask(s, wants, &n, err) != CDCD_OK)
+            return CDCD_ERROR;
+    }
+    for (size_t i = 0; i < n; i++)
+        wants[i].item->refused = refusal(wants[i].item, (struct cdcd_slice){NULL, 0});
+    return CDCD_OK;
+}
+
+/* ---- a body ---- */
+
+static void complete_from_item(struct es_item *item, const struct es_item *before)
+{
+    struct cdcd_json_value base;
+    if (before->action.kind != ES_INDEX || before->action.nmissing > 0 ||
+        !cdcd_json_scan(before->action.source, &base) || base.kind != CDCD_JSON_OBJECT)
+        item->refused = refusal(item, (struct cdcd_slice){NULL, 0});
+    else
+        complete(item, &base);
+}
+
+/* missing.columns leave-out and stop: the index is not asked. */
+static void by_mode(const struct cdcd_sink *s, struct es_item *const *items, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct es_action *x = &items[i]->action;
+        if (x->nmissing == 0)
+            continue;
+        if (s->config->missing_mode == ES_MISSING_LEAVE_OUT) {
+            x->missing = NULL;
+            x->nmissing = 0;
+            continue;
+        }
+        char *text = cdcd_xasprintf(
+            "the record does not carry the unchanged column %.*s, and missing.columns is stop: "
+            "with merge it is taken from the document as it is",
+            (int)x->missing[0].len, x->missing[0].ptr);
+        items[i]->refused = cdcd_arena_dup(&items[i]->batch->arena, text, strlen(text));
+        free(text);
+    }
+}
+
+enum cdcd_rc es_merge(struct cdcd_sink *s, struct es_item *const *items, size_t n,
+                      struct cdcd_error *err)
+{
+    if (s->config->missing_mode != ES_MISSING_MERGE) {
+        by_mode(s, items, n);
+        return CDCD_OK;
+    }
+    struct want wants[MGET_DOCS];
+    size_t nwants = 0;
+    /* Those that depend on the index alone, then, in order, those that depend on one before. */
+    for (size_t i = 0; i < n; i++) {
+        if (items[i]->action.nmissing == 0 || items[i]->refused || earlier(items, i))
+            continue;
+        wants[nwants++] = (struct want){.item = items[i]};
+        if (nwants == MGET_DOCS) {
+            if (complete_from_index(s, wants, nwants, err) != CDCD_OK)
+                return CDCD_ERROR;
+            nwants = 0;
+        }
+    }
+    if (nwants > 0 && complete_from_index(s, wants, nwants, err) != CDCD_OK)
+        return CDCD_ERROR;
+    for (size_t i = 0; i < n; i++)
+        if (items[i]->action.nmissing > 0 && !items[i]->refused)
+            complete_from_item(items[i], earlier(items, i));
+    return CDCD_OK;
+}
