@@ -17,7 +17,7 @@ if [ ! -s "$PGDATA/PG_VERSION" ]; then
     echo 'host all all all scram-sha-256' >>"$PGDATA/pg_hba.conf"
     echo 'host replication all all scram-sha-256' >>"$PGDATA/pg_hba.conf"
     echo "listen_addresses = '*'" >>"$PGDATA/postgresql.conf"
-    pg_ctl -w start -o "-c listen_addresses=''"
+    pg_ctl -w start -o "$(printf '%q ' "${@:2}") -c listen_addresses=''"
     [ "$POSTGRES_DB" = postgres ] || createdb -U "$POSTGRES_USER" "$POSTGRES_DB"
     for f in /docker-entrypoint-initdb.d/*; do
         case $f in
