@@ -25,7 +25,7 @@ struct cdcd_command {
 };
 
 extern const struct cdcd_command cdcd_cmd_run, cdcd_cmd_snapshot, cdcd_cmd_check, cdcd_cmd_drop,
-    cdcd_cmd_tail, cdcd_cmd_status, cdcd_cmd_config;
+    cdcd_cmd_tail, cdcd_cmd_status, cdcd_cmd_config, cdcd_cmd_replay;
 
 void cdcd_command_help(const struct cdcd_command *c, FILE *out);
 /* Prints the reason and where to find help on stderr; returns CDCD_EXIT_USAGE. */

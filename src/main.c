@@ -13,8 +13,8 @@ CDCD_EXPORT extern const char *malloc_conf;
 const char *malloc_conf = "narenas:4,dirty_decay_ms:1000,muzzy_decay_ms:0";
 
 static const struct cdcd_command *const commands[] = {
-    &cdcd_cmd_run,  &cdcd_cmd_snapshot, &cdcd_cmd_check,  &cdcd_cmd_status,
-    &cdcd_cmd_tail, &cdcd_cmd_drop,     &cdcd_cmd_config,
+    &cdcd_cmd_run,  &cdcd_cmd_snapshot, &cdcd_cmd_check, &cdcd_cmd_status,
+    &cdcd_cmd_tail, &cdcd_cmd_replay,   &cdcd_cmd_drop,  &cdcd_cmd_config,
 };
 #define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
 

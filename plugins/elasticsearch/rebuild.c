@@ -30,16 +30,23 @@ static const struct cdcd_slice nothing = {NULL, 0};
 
 /* ---- the document ---- */
 
-static void new_owner(char out[33])
+/* One for the process: its sinks are one after the other. */
+static void own_name(char out[33])
 {
+    static char name[33];
     unsigned char raw[16];
+    if (*name) {
+        memcpy(out, name, sizeof name);
+        return;
+    }
     for (size_t n = 0; n < sizeof raw;) {
         ssize_t k = getrandom(raw + n, sizeof raw - n, 0);
         if (k > 0)
             n += (size_t)k;
     }
     for (size_t i = 0; i < sizeof raw; i++)
-        snprintf(out + 2 * i, 3, "%02x", raw[i]);
+        snprintf(name + 2 * i, 3, "%02x", raw[i]);
+    memcpy(out, name, sizeof name);
 }
 
 static struct es_rebuild *the_rebuild(struct cdcd_sink *s)
@@ -48,7 +55,7 @@ static struct es_rebuild *the_rebuild(struct cdcd_sink *s)
         return s->rebuild;
     struct es_rebuild *b = s->rebuild = cdcd_xcalloc(1, sizeof *b);
     cdcd_arena_init(&b->arena, 4096);
-    new_owner(b->owner);
+    own_name(b->owner);
     b->id = cdcd_xasprintf("%s.rebuild", s->env->pipeline);
     b->position_id = cdcd_xasprintf("%s.replay", s->env->pipeline);
     b->guard.seq_no = -1;
