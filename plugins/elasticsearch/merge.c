@@ -7,8 +7,14 @@
  * itself bears the external version: if the index has something newer, it is refused like any other
  * and nothing is lost, so versions need not be looked at here.
  *
+ * A document that is not there may have been deleted already, by a record behind this one that was
+ * applied before a crash. Then its delete has left a version that refuses older ones, and this
+ * record is done with. Otherwise it is refused.
+ *
  * While an index is built beside the live one, a document that the new one lacks is looked for in
- * the live one: compaction may have left of a row only a record without the column.
+ * the live one: compaction may have left of a row only a record without the column. If that does
+ * not have it either, the row was deleted since, or its record could not be applied there; the
+ * comparison before the swap tells.
  */
 #include "sink.h"
 
@@ -220,40 +226,147 @@ static enum cdcd_rc ask(struct cdcd_sink *s, struct want *wants, size_t *n, stru
     return rc;
 }
 
+/* ---- documents that are not there ---- */
+
+/* Nothing is to be written: a delete that the index refuses or that finds nothing. */
+static void make_void(struct es_item *item)
+{
+    item->action.kind = ES_DELETE;
+    item->action.source = (struct cdcd_slice){NULL, 0};
+    item->action.missing = NULL;
+    item->action.nmissing = 0;
+}
+
+struct probe {
+    struct want *wants;
+    bool failed;
+};
+
+static void take_probe(void *ctx, size_t i, const struct es_result *r)
+{
+    struct probe *p = ctx;
+    struct es_item *item = p->wants[i].item;
+    if (r->verdict == ES_STALE)
+        make_void(item);
+    else if (r->verdict == ES_GONE)
+        item->refused = refusal(item, (struct cdcd_slice){NULL, 0});
+    else
+        p->failed = true;
+}
+
+/* Deletes with versions just below those of the items: refused where something newer, or of the
+ * same transaction, was deleted. */
+static enum cdcd_rc probe_deleted(struct cdcd_sink *s, struct want *wants, size_t n,
+                                  struct cdcd_error *err)
+{
+    struct es_reply r;
+    struct cdcd_buf body;
+    struct probe p = {.wants = wants};
+    struct cdcd_slice first = wants[0].item->action.index;
+    cdcd_buf_init(&body, 0);
+    for (size_t i = 0; i < n; i++) {
+        const struct es_action *x = &wants[i].item->action;
+        cdcd_buf_adds(&body, "{\"delete\":{\"_index\":");
+        es_json_string(&body, x->index);
+        cdcd_buf_adds(&body, ",\"_id\":");
+        es_json_string(&body, x->id);
+        cdcd_buf_addf(&body, ",\"version\":%llu,\"version_type\":\"external_gte\"}}\n",
+                      (unsigned long long)(x->version ? x->version - 1 : 0));
+    }
+    char *path = es_path("/%I/_bulk?filter_path=errors,error,items.*.status,items.*.error", first);
+    enum cdcd_rc rc = es_call(s, "POST", path, cdcd_buf_slice(&body), &r, err);
+    cdcd_buf_free(&body);
+    if (rc != CDCD_OK)
+        return rc;
+    if (r.status != 200)
+        rc = es_fail(err, &r, "looking for deleted documents");
+    else if (!es_bulk_items(cdcd_buf_slice(&r.body), n, take_probe, &p) || p.failed)
+        rc = cdcd_error_set(err, CDCD_ERR_RETRY,
+                            "whether a document was deleted cannot be told for now");
+    es_reply_free(&r);
+    return rc;
+}
+
+static void left_out(struct cdcd_sink *s, struct es_item *item)
+{
+    char place[512];
+    s->counters.incomplete++;
+    if (s->counters.incomplete <= ES_LINES || s->counters.incomplete % 1000 == 0) {
+        es_place(item->record, place, sizeof place);
+        cdcd_warn("elasticsearch",
+                  "neither the new index nor the live one has the document %.*s, which a record "
+                  "without its unchanged column %.*s (%s) is about: left out, as it was deleted "
+                  "since%s",
+                  item->action.id.len > 200 ? 200 : (int)item->action.id.len, item->action.id.ptr,
+                  (int)item->action.missing[0].len, item->action.missing[0].ptr, place,
+                  s->counters.incomplete == ES_LINES ? "; from here on each thousandth is told"
+                                                     : "");
+    }
+    make_void(item);
+}
+
+static enum cdcd_rc absent(struct cdcd_sink *s, struct want *wants, size_t n,
+                           struct cdcd_error *err)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (s->env->replay && es_rebuild_live(s, wants[i].item->action.index).ptr)
+            left_out(s, wants[i].item);
+        else
+            wants[left++] = wants[i];
+    }
+    return left ? probe_deleted(s, wants, left, err) : CDCD_OK;
+}
+
 static enum cdcd_rc complete_from_index(struct cdcd_sink *s, struct want *wants, size_t n,
                                         struct cdcd_error *err)
 {
     if (ask(s, wants, &n, err) != CDCD_OK)
         return CDCD_ERROR;
-    size_t live = 0;
-    for (size_t i = 0; s->env->replay && i < n; i++) {
-        if (!es_rebuild_live(s, wants[i].item->action.index).ptr) {
-            wants[i].item->refused = refusal(wants[i].item, (struct cdcd_slice){NULL, 0});
-            continue;
+    struct want live[MGET_DOCS];
+    size_t nlive = 0, none = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (s->env->replay && es_rebuild_live(s, wants[i].item->action.index).ptr) {
+            live[nlive] = wants[i];
+            live[nlive++].live = true;
+        } else {
+            wants[none++] = wants[i];
         }
-        wants[live] = wants[i];
-        wants[live++].live = true;
     }
-    if (s->env->replay) {
-        n = live;
-        if (n > 0 && ask(s, wants, &n, err) != CDCD_OK)
-            return CDCD_ERROR;
-    }
-    for (size_t i = 0; i < n; i++)
-        wants[i].item->refused = refusal(wants[i].item, (struct cdcd_slice){NULL, 0});
-    return CDCD_OK;
+    if (nlive > 0 && (ask(s, live, &nlive, err) != CDCD_OK ||
+                      (nlive > 0 && absent(s, live, nlive, err) != CDCD_OK)))
+        return CDCD_ERROR;
+    return none > 0 ? absent(s, wants, none, err) : CDCD_OK;
 }
 
 /* ---- a body ---- */
 
-static void complete_from_item(struct es_item *item, const struct es_item *before)
+/* A later one in the same body says all of it: this one is not sent, see bulk_body.c. */
+static bool overtaken(struct es_item *const *items, size_t n, size_t i)
+{
+    for (size_t k = i + 1; k < n; k++)
+        if (same_document(items[k], items[i]) && items[k]->action.nmissing == 0 &&
+            items[k]->action.version >= items[i]->action.version)
+            return true;
+    return false;
+}
+
+static bool open_item(struct es_item *const *items, size_t n, size_t i)
+{
+    return items[i]->action.nmissing > 0 && !items[i]->refused && !overtaken(items, n, i);
+}
+
+static enum cdcd_rc complete_from_item(struct cdcd_sink *s, struct es_item *item,
+                                       const struct es_item *before, struct cdcd_error *err)
 {
     struct cdcd_json_value base;
-    if (before->action.kind != ES_INDEX || before->action.nmissing > 0 ||
-        !cdcd_json_scan(before->action.source, &base) || base.kind != CDCD_JSON_OBJECT)
-        item->refused = refusal(item, (struct cdcd_slice){NULL, 0});
-    else
+    if (before->action.kind == ES_INDEX && before->action.nmissing == 0 &&
+        cdcd_json_scan(before->action.source, &base) && base.kind == CDCD_JSON_OBJECT) {
         complete(item, &base);
+        return CDCD_OK;
+    }
+    struct want one = {.item = item};
+    return absent(s, &one, 1, err);
 }
 
 /* missing.columns leave-out and stop: the index is not asked. */
@@ -288,7 +401,7 @@ enum cdcd_rc es_merge(struct cdcd_sink *s, struct es_item *const *items, size_t 
     size_t nwants = 0;
     /* Those that depend on the index alone, then, in order, those that depend on one before. */
     for (size_t i = 0; i < n; i++) {
-        if (items[i]->action.nmissing == 0 || items[i]->refused || earlier(items, i))
+        if (items[i]->action.nmissing == 0 || !open_item(items, n, i) || earlier(items, i))
             continue;
         wants[nwants++] = (struct want){.item = items[i]};
         if (nwants == MGET_DOCS) {
@@ -300,7 +413,8 @@ enum cdcd_rc es_merge(struct cdcd_sink *s, struct es_item *const *items, size_t 
     if (nwants > 0 && complete_from_index(s, wants, nwants, err) != CDCD_OK)
         return CDCD_ERROR;
     for (size_t i = 0; i < n; i++)
-        if (items[i]->action.nmissing > 0 && !items[i]->refused)
-            complete_from_item(items[i], earlier(items, i));
+        if (items[i]->action.nmissing > 0 && open_item(items, n, i) &&
+            complete_from_item(s, items[i], earlier(items, i), err) != CDCD_OK)
+            return CDCD_ERROR;
     return CDCD_OK;
 }

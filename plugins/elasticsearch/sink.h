@@ -58,7 +58,7 @@ struct es_lane {
 /* Counted since open; told when the sink closes. */
 struct es_counters {
     uint64_t documents, deletes, requests, bytes, conflicts, missing, retried, refused,
-        dead_lettered, skipped, superseded, truncates, too_large, throttled;
+        dead_lettered, skipped, superseded, truncates, too_large, throttled, incomplete;
 };
 
 /* A document of the state index. seq_no -1: it is not there. */
@@ -144,7 +144,9 @@ void es_durable(struct cdcd_sink *s);
 /* About what it takes in a body. */
 static inline size_t es_item_bytes(const struct es_item *item)
 {
-    return item->action.source.len + item->action.id.len + item->action.index.len + 80;
+    /* What is missing is large, else the log would carry it. */
+    return item->action.source.len + item->action.id.len + item->action.index.len + 80 +
+           (size_t)item->action.nmissing * 4096;
 }
 /* Moves items from the queue into the lane's body; nitems may be 0 when all were left out. */
 enum cdcd_rc es_body_make(struct cdcd_sink *s, struct es_lane *lane, struct cdcd_error *err);
@@ -199,8 +201,10 @@ void es_place(const struct cdcd_record *r, char *out, size_t size);
 /* ---- merge.c ---- */
 /* Items of one lane that are to go into one body, in order, two of one id among them too: those
  * with missing columns (action.nmissing) get a complete action.source, in the arena of their
- * batch, and nmissing 0; or item->refused is set. What an earlier item of `items` says of the same
- * id counts before what the index holds. Called before each body; cheap when nothing is missing. */
+ * batch, and nmissing 0; or item->refused is set; or they become deletes that do nothing, where the
+ * document was deleted by something newer. What an earlier item of `items` says of the same id
+ * counts before what the index holds. Those that a later one of `items` overtakes stay as they are.
+ * Called before each body; cheap when nothing is missing. */
 enum cdcd_rc es_merge(struct cdcd_sink *s, struct es_item *const *items, size_t n,
                       struct cdcd_error *err);
 
