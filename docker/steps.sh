@@ -80,12 +80,12 @@ step() {
 
 # Every row that is there must be found before anything is changed.
 wait_rows() {
-    local t n
+    local t n end=$((SECONDS + LIMIT * 2))
     for t in "${TABLES[@]}"; do
         n=$(shop_psql -c "SELECT count(*) FROM $t")
         until search_wait "$t" '*' "$n" 5 >/dev/null 2>&1; do
             demo_alive
-            ((SECONDS < LIMIT * 2)) || die "shop-$t does not have the $n rows of $t after $SECONDS s: $(search_get "/shop-$t/_count" | cut -c 1-200)"
+            ((SECONDS < end)) || die "shop-$t does not have the $n rows of $t after $((LIMIT * 2)) s: $(search_get "/shop-$t/_count" | cut -c 1-200)"
         done
         printf '%-34s %-9s %6d rows\n' "index shop-$t" "found" "$n"
     done

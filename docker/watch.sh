@@ -30,7 +30,9 @@ show() {
     done
     printf '\nThe newest orders:\n'
     search_get '/shop-orders/_search?size=10&sort=id:desc&filter_path=hits.hits._source' |
-        sed -e 's/{"_source":/\n  /g' | sed -n 's/^  \(.*}\)}.*/  \1/p'
+        sed -e 's/^{"hits":{"hits":\[{"_source"://' -e 's/}\]}}$//' -e 's/},{"_source":/\n/g' -e '/^{}$/d' |
+        sed 's/^/  /'
+    printf '\n'
 }
 
 if ((ONCE)); then

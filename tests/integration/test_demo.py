@@ -2,6 +2,7 @@
 import os
 import re
 import subprocess
+import tempfile
 import unittest
 
 import cdcdtest
@@ -9,7 +10,7 @@ import cdcdtest
 SOURCE = os.environ.get("CDCD_SOURCE_DIR") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 STEPS = 8
-LINE = re.compile(r"^(insert|change|delete)  .* (found|not found) +(\d+) ms")
+LINE = re.compile(r"^(?=(insert|change|delete)  ).{34} (found|not found) +(\d+) ms")
 
 
 def runs_left():
@@ -47,13 +48,32 @@ class Demo(unittest.TestCase):
         self.assertEqual(r.returncode, 2)
         self.assertIn("--twice", r.stderr)
 
-    def test_says_when_a_change_is_not_found(self):
-        """With a cdcd that does nothing the demo must fail, or it shows nothing."""
-        r = subprocess.run([os.path.join(SOURCE, "scripts", "demo"), "--once"],
-                           env=dict(os.environ, CDCD_BIN="/bin/true"), stdin=subprocess.DEVNULL,
-                           capture_output=True, text=True, timeout=600)
+    def with_cdcd(self, script, **env):
+        """The demo with a shell script for cdcd; "$REAL" is the real one."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "cdcd")
+            with open(path, "w") as f:
+                f.write("#!/bin/sh\n%s\n" % script)
+            os.chmod(path, 0o755)
+            env = dict(os.environ, CDCD_BIN=path, REAL=cdcdtest.CDCD, **env)
+            return subprocess.run([os.path.join(SOURCE, "scripts", "demo"), "--once"], env=env,
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  timeout=600)
+
+    def test_says_when_a_cdcd_ends(self):
+        before = runs_left()
+        r = self.with_cdcd("echo oh no >&2; exit 3")
         self.assertEqual(r.returncode, 1, r.stdout + r.stderr)
         self.assertIn("has ended", r.stderr)
+        self.assertIn("oh no", r.stderr)
+        self.assertEqual(runs_left() - before, set())
+
+    def test_says_when_rows_are_not_found(self):
+        """Nothing fills the index."""
+        r = self.with_cdcd('case "$*" in *index.yaml) exec sleep 300;; esac; exec "$REAL" "$@"',
+                           CDCD_DEMO_TIMEOUT="5")
+        self.assertEqual(r.returncode, 1, r.stdout + r.stderr)
+        self.assertIn("shop-customers does not have the 4 rows", r.stderr)
 
 
 if __name__ == "__main__":
