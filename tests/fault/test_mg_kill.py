@@ -3,7 +3,7 @@ change streams; then every change is there once, no document ever went back, eve
 whole, and the last record of each document is the collection's. Also a stepdown and a restart of the
 server in mid-load, and a history that is lost.
 
-CDCD_KILLS sets how often each test kills (default 8; 100 for a long run), CDCD_SEED the moments.
+CDCD_KILLS sets how often each test kills (default 4; 100 for a long run), CDCD_SEED the moments.
 
 The test server has a fault of its own: a tailing oplog cursor that is opened while others write may
 begin behind what they write meanwhile (SecantusDB 0.7.0b3), which no reader can find out. So with the
@@ -18,7 +18,7 @@ import cdcdtest
 import mgcase
 from mgload import Load, streaming
 
-KILLS = int(os.environ.get("CDCD_KILLS", "8"))
+KILLS = int(os.environ.get("CDCD_KILLS", "4"))
 SEED = int(os.environ.get("CDCD_SEED", "1"))
 REST_S = 2  # the same for Kafka, where nothing tells that the cursor is open
 
