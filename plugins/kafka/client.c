@@ -64,8 +64,8 @@ static const char *const source_defaults[][2] = {
     /* What waits in the client, and what one answer brings: memory. A record that is larger comes
      * all the same. */
     {"queued.max.messages.kbytes", "8192"},
-    {"queued.min.messages", "20000"},
-    {"fetch.max.bytes", "4194304"},
+    {"queued.min.messages", "100000"},
+    {"fetch.max.bytes", "1048576"},
     {"receive.message.max.bytes", "1100000000"},
     {"check.crcs", "true"},
     {"debug", "cgrp"}, /* for follow_join */
