@@ -319,6 +319,7 @@ static int replay(struct cdcd_config *config, const struct arguments *a)
         char *name = cdcd_xasprintf("%s.replay", config->name);
         free(config->name);
         config->name = name;
+        cdcd_log_setup((enum cdcd_log_level)config->log_level, config->log_format == 1, name);
     }
     cdcd_runner_block_signals();
     enum cdcd_rc rc = cdcd_pipeline_new(config, &r.options, &r.pipeline, &r.err);

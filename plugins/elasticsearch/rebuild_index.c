@@ -154,7 +154,8 @@ static bool has_block_api(const struct cdcd_sink *s)
     return s->server.opensearch || s->server.version >= 70900;
 }
 
-enum cdcd_rc es_rebuild_block(struct cdcd_sink *s, struct cdcd_slice index, bool block,
+/* AGAIN: not all shards have said that no write is under way. */
+static enum cdcd_rc set_block(struct cdcd_sink *s, struct cdcd_slice index, bool block,
                               struct cdcd_error *err)
 {
     struct es_reply r;
@@ -177,10 +178,25 @@ enum cdcd_rc es_rebuild_block(struct cdcd_sink *s, struct cdcd_slice index, bool
     else if (!cdcd_json_scan(cdcd_buf_slice(&r.body), &root) ||
              !cdcd_json_member(&root, api ? "shards_acknowledged" : "acknowledged", &done) ||
              done.kind != CDCD_JSON_TRUE)
-        rc = cdcd_error_set(err, CDCD_ERR_RETRY,
-                            "not all shards of the index %.*s have taken the block of writes",
-                            (int)index.len, index.ptr);
+        rc = CDCD_AGAIN;
     es_reply_free(&r);
+    return rc;
+}
+
+enum cdcd_rc es_rebuild_block(struct cdcd_sink *s, struct cdcd_slice index, bool block,
+                              struct cdcd_error *err)
+{
+    enum cdcd_rc rc = set_block(s, index, block, err);
+    /* An index that is blocked already (a replay that was killed) does not ask its shards. */
+    if (rc == CDCD_AGAIN && block) {
+        rc = set_block(s, index, false, err);
+        if (rc == CDCD_OK)
+            rc = set_block(s, index, true, err);
+    }
+    if (rc == CDCD_AGAIN)
+        return cdcd_error_set(err, CDCD_ERR_RETRY,
+                              "not all shards of the index %.*s have taken the block of writes",
+                              (int)index.len, index.ptr);
     return rc;
 }
 
