@@ -39,7 +39,7 @@ const struct cdcd_option es_options[] = {
      FIELD(index),
      .default_ = "",
      .flags = CDCD_OPT_TEMPLATE | CDCD_OPT_SAMPLE,
-     .sample = "\"${topic}\"",
+     .sample = "${topic}",
      .doc = "Name of the index for a topic: text with ${topic}, ${prefix}, ${db}, ${schema} and "
             "${table}, in lower case, with _ for what an index may not bear. Default: ${topic}."},
     {.name = "index.routes",

@@ -23,7 +23,7 @@ static const struct cdcd_option source_options[] = {
      .type = CDCD_OPT_LIST,
      FIELD(topics),
      .flags = CDCD_OPT_REGEX | CDCD_OPT_SAMPLE,
-     .sample = "\"shop\\\\..*\"",
+     .sample = "shop\\..*",
      .doc = "Topics to read, as regular expressions; new ones that match are read as they appear. "
             "Default: all that begin with topic.prefix and a dot. Topics that begin with two "
             "underscores are never read."},
@@ -32,7 +32,7 @@ static const struct cdcd_option source_options[] = {
      FIELD(exclude),
      .flags = CDCD_OPT_REGEX,
      .doc = "Topics that match `topics` and are not to be read all the same.",
-     .sample = "\"shop\\\\.audit.*\""},
+     .sample = "shop\\.audit.*"},
     {.name = "group.id",
      .type = CDCD_OPT_STR,
      FIELD(group),
