@@ -16,7 +16,7 @@
  *   merge.c      columns that a record does not carry: taken from the document as it is
  *   truncate.c   a TRUNCATE: older documents deleted
  *   state.c      the position, notes, and which instance has the pipeline
- *   rebuild.c    the steps of cdcd replay
+ *   rebuild.c    the steps of cdcd replay; rebuild_index.c: what they ask of the server
  *   check.c      the checks of `cdcd check`
  *
  * Threads: all on the publish thread, but check (main) and rebuild (main, between sessions).

@@ -220,7 +220,7 @@ class Steps(Replay):
     ROWS = 3000
 
     def setUp(self):
-        super().setUp()
+        Replay.setUp(self)
         self.start(self.ROWS)
 
     def change(self):
@@ -366,6 +366,26 @@ class Steps(Replay):
         self.assertEqual(r.returncode, 2, r.stderr)
         self.assertIn("is an index itself, no alias", r.stderr)
 
+    def test_values_that_only_the_live_index_has(self):
+        """As compaction leaves it: the last record of a row, without its large value."""
+        self.sql("UPDATE t SET v = (SELECT string_agg(md5(t.id::text || i::text), '') FROM generate_series(1, 300) i) "
+                 "WHERE id <= 20")
+        self.wait_equal()
+        firsts = {}
+        self.sql("UPDATE t SET n = n + 1")
+        self.wait_equal()
+        for r in self.kafka.read(self.index):
+            if r["value"] and r["value"]["after"]["n"] == 1:
+                firsts.setdefault(r["partition"], r["offset"])
+        for partition, offset in firsts.items():
+            cdcdtest.run([os.path.join(cdcdtest.SUPPORT, "ktopic"), self.kafka.bootstrap, "trim", self.index,
+                          str(partition), str(offset)])
+        self.assertEqual(len(firsts), 2)
+        self.run_replay()
+        self.assertEqual(self.behind(), [self.index + "-000002"])
+        self.wait_equal()
+        self.assertEqual(len(self.documents()["7"]["v"]), 9600)
+
     def test_into_files(self):
         folder = self.folder()
         config = self.config(self.db + "-files")
@@ -376,6 +396,16 @@ class Steps(Replay):
         self.assertEqual(sorted(keys), list(range(1, self.ROWS + 1)))
         files.run("replay")  # goes on from there
         self.assertEqual(len(cdcdtest.read_folder(folder)[self.index]), self.ROWS)
+
+
+class StepsElasticsearch(Replay):
+    SERVER = "elasticsearch"
+    ROWS, setUp, change = Steps.ROWS, Steps.setUp, Steps.change
+    test_kept_and_dropped = Steps.test_kept_and_dropped
+    test_killed_at_each_step_and_gone_on_with = Steps.test_killed_at_each_step_and_gone_on_with
+    test_what_the_new_one_lacks_stops_it = Steps.test_what_the_new_one_lacks_stops_it
+    test_what_was_deleted_while_the_live_one_was_away_is_explained = \
+        Steps.test_what_was_deleted_while_the_live_one_was_away_is_explained
 
 
 if __name__ == "__main__":
