@@ -377,9 +377,10 @@ class Steps(Replay):
         for r in self.kafka.read(self.index):
             if r["value"] and r["value"]["after"]["n"] == 1:
                 firsts.setdefault(r["partition"], r["offset"])
+        ktopic = [os.path.join(cdcdtest.SUPPORT, "ktopic"), self.kafka.bootstrap]
+        cdcdtest.run(ktopic + ["set", self.index, "cleanup.policy=compact,delete"])
         for partition, offset in firsts.items():
-            cdcdtest.run([os.path.join(cdcdtest.SUPPORT, "ktopic"), self.kafka.bootstrap, "trim", self.index,
-                          str(partition), str(offset)])
+            cdcdtest.run(ktopic + ["trim", self.index, str(partition), str(offset)])
         self.assertEqual(len(firsts), 2)
         self.run_replay()
         self.assertEqual(self.behind(), [self.index + "-000002"])
