@@ -15,7 +15,7 @@ import cdcdtest  # noqa: E402
 import escase  # noqa: E402
 from cdcdtest import wait_until  # noqa: E402
 
-DOCS = int(os.environ.get("CDCD_REPLAY_DOCS", "100000"))
+DOCS = int(os.environ.get("CDCD_REPLAY_DOCS", "5000"))
 
 
 class Readers:
