@@ -121,9 +121,25 @@ CONF
     cat "$SVC_DIR/sets" >>"$SVC_DIR/server.properties"
 }
 
+# In a chroot whose root is no mount point, Java finds no file store for a path, and the node none for its
+# data: there it sees the same root as a mount of its own, which goes with it. That mount lies in a private
+# one, so that nobody else ever sees it, who might remove what is in it.
+root_unmounted() {
+    if awk '$2 == "/" { f = 1 } END { exit !f }' /proc/self/mounts; then return 1; fi
+    unshare --mount --propagation unchanged true 2>/dev/null
+}
+
 svc_launch() {
+    local -a within=()
     SVC_MARK=$SVC_DIR/server.properties
-    setsid java "${JVM[@]}" -Djava.io.tmpdir="$SVC_DIR/data" -Dlog4j2.disable.jmx=true \
+    if root_unmounted; then
+        mkdir -p "$SVC_DIR/run"
+        # shellcheck disable=SC2016
+        within=(unshare --mount --propagation unchanged
+            sh -c 'mount -t tmpfs none "$1" && mount --make-private "$1" && mkdir "$1/root" &&
+                mount --rbind / "$1/root" && root=$1/root && shift && exec chroot "$root" "$@"' sh "$SVC_DIR/run")
+    fi
+    setsid ${within[@]+"${within[@]}"} java "${JVM[@]}" -Djava.io.tmpdir="$SVC_DIR/data" -Dlog4j2.disable.jmx=true \
         -cp "$SVC_BIN/classes:$SVC_BIN/libs/*" Launcher "$SVC_MARK" </dev/null >>"$SVC_DIR/log" 2>&1 7>&- 8>&- 9>&- &
     SVC_PID=$!
 }
