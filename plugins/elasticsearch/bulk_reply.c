@@ -339,7 +339,7 @@ enum cdcd_rc es_bulk_answer(struct cdcd_sink *s, struct es_lane *lane, const str
 
 /* ---- waiting ---- */
 
-/* Nothing is under way: until the first lane may send again. */
+/* Nothing is under way: until the first lane may send again, or the state may be stored again. */
 static void wait_for_lanes(const struct cdcd_sink *s, int timeout_ms)
 {
     int64_t until = cdcd_now_ms() + timeout_ms;
@@ -351,6 +351,11 @@ static void wait_for_lanes(const struct cdcd_sink *s, int timeout_ms)
         waits = true;
         if (lane->not_before < until)
             until = lane->not_before;
+    }
+    if (es_state_dirty(s)) {
+        waits = true;
+        if (s->next_store < until)
+            until = s->next_store;
     }
     int64_t ms = until - cdcd_now_ms();
     const struct timespec nap = {ms / 1000, ms % 1000 * 1000000};
