@@ -62,69 +62,77 @@ static void types(void **state)
     et_open(&t);
     const struct es_shape *s = shape_of(
         &t,
-        F("i8", "int8") "," F("i64", "int64") "," F("f", "float") "," F("b", "boolean") "," F("s", "string") "," F("bin", "bytes") "," DEC("d", "2", "10") "," DEC("w", "0", "18") "," DEC(
-            "big", "0",
-            "38") "," L("day", "int32",
-                        "io.debezium.time."
-                        "Date") "," L("ts",
-                                      "strin"
-                                      "g",
-                                      "io."
-                                      "debezi"
-                                      "um."
-                                      "time."
-                                      "ZonedT"
-                                      "imesta"
-                                      "mp") "," L("tod", "int64",
-                                                  "io.debezium.time."
-                                                  "MicroTime") "," L("j",
-                                                                     "s"
-                                                                     "t"
-                                                                     "r"
-                                                                     "i"
-                                                                     "n"
-                                                                     "g",
-                                                                     "i"
-                                                                     "o"
-                                                                     "."
-                                                                     "d"
-                                                                     "e"
-                                                                     "b"
-                                                                     "e"
-                                                                     "z"
-                                                                     "i"
-                                                                     "u"
-                                                                     "m"
-                                                                     "."
-                                                                     "d"
-                                                                     "a"
-                                                                     "t"
-                                                                     "a"
-                                                                     "."
-                                                                     "J"
-                                                                     "s"
-                                                                     "o"
-                                                                     "n") "," L("u", "string",
-                                                                                "io.debezium.data."
-                                                                                "Uuid") "," L("p",
-                                                                                              "stru"
-                                                                                              "ct",
+        F("i8", "int8") "," F("i64", "int64") "," F("f", "float") "," F("b", "boolean") "," F("s", "string") "," F("bin", "bytes") "," DEC("d", "2", "10") "," DEC(
+            "w", "0",
+            "18") "," DEC("big", "0",
+                          "38") "," L("day", "int32",
+                                      "io.debezium.time."
+                                      "Date") "," L("ts",
+                                                    "strin"
+                                                    "g",
+                                                    "io."
+                                                    "debezi"
+                                                    "um."
+                                                    "time."
+                                                    "ZonedT"
+                                                    "imesta"
+                                                    "mp") "," L("tod", "int64",
+                                                                "io.debezium.time."
+                                                                "MicroTime") "," L("j",
+                                                                                   "s"
+                                                                                   "t"
+                                                                                   "r"
+                                                                                   "i"
+                                                                                   "n"
+                                                                                   "g",
+                                                                                   "i"
+                                                                                   "o"
+                                                                                   "."
+                                                                                   "d"
+                                                                                   "e"
+                                                                                   "b"
+                                                                                   "e"
+                                                                                   "z"
+                                                                                   "i"
+                                                                                   "u"
+                                                                                   "m"
+                                                                                   "."
+                                                                                   "d"
+                                                                                   "a"
+                                                                                   "t"
+                                                                                   "a"
+                                                                                   "."
+                                                                                   "J"
+                                                                                   "s"
+                                                                                   "o"
+                                                                                   "n") "," L("u",
+                                                                                              "stri"
+                                                                                              "ng",
                                                                                               "io."
                                                                                               "debe"
                                                                                               "zium"
                                                                                               ".dat"
                                                                                               "a."
-                                                                                              "geom"
-                                                                                              "etry"
-                                                                                              ".Poi"
-                                                                                              "nt") "," L("ul",
-                                                                                                          "int64",
-                                                                                                          "cdcd.data.UnsignedLong") ","
-                                                                                                                                    "{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"field\":\"words\"},"
-                                                                                                                                    "{\"type\":\"map\",\"field\":\"m\"}," F(
-                                                                                                                                        "_id",
-                                                                                                                                        "int32") "," F("q\\\"",
-                                                                                                                                                       "int32"));
+                                                                                              "Uui"
+                                                                                              "d") "," L("p",
+                                                                                                         "stru"
+                                                                                                         "ct",
+                                                                                                         "io."
+                                                                                                         "debe"
+                                                                                                         "zium"
+                                                                                                         ".dat"
+                                                                                                         "a."
+                                                                                                         "geom"
+                                                                                                         "etry"
+                                                                                                         ".Poi"
+                                                                                                         "nt") "," L("ul",
+                                                                                                                     "int64",
+                                                                                                                     "cdcd.data.UnsignedLong") ","
+                                                                                                                                               "{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"field\":\"words\"},"
+                                                                                                                                               "{\"type\":\"map\",\"field\":\"m\"}," F(
+                                                                                                                                                   "_id",
+                                                                                                                                                   "int32") "," F("q\\\"",
+                                                                                                                                                                  "int32"));
     json_t *root = body_of(&t, s);
     static const char *const expected[][2] = {
         {"i8", "long"},    {"i64", "long"},   {"f", "double"},  {"b", "boolean"},
