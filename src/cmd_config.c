@@ -12,7 +12,7 @@ static const char help[] =
     "Prints a config file to begin with, or a page about every option.\n"
     "\n"
     "  --sample SOURCE   a commented config for this source, e.g. postgres\n"
-    "  --sink SINK       with this sink: kafka (the default) or file\n"
+    "  --sink SINK       with this sink: kafka (the default), elasticsearch or file\n"
     "  --reference       all options of the core and of every plugin that is installed,\n"
     "                    in Markdown\n"
     "  -c FILE           only checks that the file is a valid config";
