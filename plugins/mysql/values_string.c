@@ -3,7 +3,6 @@
  */
 #include "value_int.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <zlib.h>
 
@@ -39,16 +38,34 @@ static void put_uuid(const uint8_t *p, struct cdcd_arena *a, struct cdcd_cell *o
     *out = cdcd_cell_text(s, 36);
 }
 
-static int put_ipv4(char *w, const uint8_t *p)
+/* Without leading zeros; base 10 or 16. Returns the place behind it. */
+static char *put_number(char *w, unsigned v, unsigned base)
 {
-    return sprintf(w, "%u.%u.%u.%u", p[0], p[1], p[2], p[3]);
+    char digits[10];
+    int n = 0;
+    do
+        digits[n++] = "0123456789abcdef"[v % base];
+    while (v /= base);
+    while (n)
+        *w++ = digits[--n];
+    return w;
+}
+
+static char *put_ipv4(char *w, const uint8_t *p)
+{
+    for (int i = 0; i < 4; i++) {
+        if (i)
+            *w++ = '.';
+        w = put_number(w, p[i], 10);
+    }
+    return w;
 }
 
 static void put_inet4(const uint8_t *p, struct cdcd_arena *a, struct cdcd_cell *out)
 {
     char *s = cdcd_arena_alloc(a, 16);
 
-    *out = cdcd_cell_text(s, (size_t)put_ipv4(s, p));
+    *out = cdcd_cell_text(s, (size_t)(put_ipv4(s, p) - s));
 }
 
 /* As MariaDB prints it (sql_type_inet.cc, Inet6::to_string): the first longest run of zero groups,
@@ -76,10 +93,12 @@ static void put_inet6(const uint8_t *p, struct cdcd_arena *a, struct cdcd_cell *
             *w++ = ':';
             i += gap_len - 1;
         } else if (i == 6 && gap == 0 && (gap_len == 6 || (gap_len == 5 && word[5] == 0xffff))) {
-            w += put_ipv4(w, p + 12);
+            w = put_ipv4(w, p + 12);
             break;
         } else {
-            w += sprintf(w, i + 1 < GROUPS ? "%x:" : "%x", word[i]);
+            w = put_number(w, word[i], 16);
+            if (i + 1 < GROUPS)
+                *w++ = ':';
         }
     }
     *out = cdcd_cell_text(s, (size_t)(w - s));

@@ -154,8 +154,9 @@ static bool add_shape(const struct my_table_map *m)
     s->shape.captured = true;
     s->shape.db = db;
     s->shape.table = table;
-    s->shape.label = cdcd_arena_alloc(a, m->db.len + m->table.len + 2);
-    sprintf(s->shape.label, "%s.%s", db, table);
+    size_t label = m->db.len + m->table.len + 2;
+    s->shape.label = cdcd_arena_alloc(a, label);
+    snprintf(s->shape.label, label, "%s.%s", db, table);
     for (uint32_t i = 0; i < m->ncolumns; i++) {
         if (!set_column(m, i, &s->shape))
             return false;
