@@ -50,15 +50,10 @@ static void check_source(const struct cdcd_config *config, struct collected *c)
 static void check_sink(const struct cdcd_config *config, struct collected *c)
 {
     struct cdcd_error err = {0};
-    const struct cdcd_source_ops *source = config->source_plugin->source;
-    struct cdcd_sink_env env = {
-        .pipeline = config->name,
-        .topic_prefix = config->topic_prefix,
-        .stateless = source->keeps_position && config->sink_plugin->sink->idempotent,
-        .version = source->version,
-    };
+    struct cdcd_sink_env env;
     struct cdcd_report report = {c, add};
     c->side = "sink";
+    cdcd_pipeline_sink_env(config, &env);
     if (config->sink_plugin->sink->check(config->sink_config, &env, &report, &err) != CDCD_OK)
         add(c, CDCD_CHECK_FAIL, config->sink_plugin->name, err.text, NULL);
 }

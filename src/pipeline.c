@@ -138,7 +138,7 @@ struct cdcd_batch *cdcd_pipeline_take(struct cdcd_pipeline *p, struct cdcd_error
 
 void cdcd_pipeline_push(struct cdcd_pipeline *p, struct cdcd_batch *b)
 {
-    if (b->position.ptr && !b->state.ptr && !p->stateless)
+    if (b->position.ptr && !b->state.ptr && !p->sink_env.stateless)
         b->state = cdcd_state_stream(&b->arena, b->position);
     if (b->last_event && b->last_event->op != CDCD_OP_HEARTBEAT)
         p->last_pos = b->last_event->pos;
@@ -320,7 +320,7 @@ static enum cdcd_rc resume_stream(struct cdcd_pipeline *p, struct cdcd_state *st
         rc = CDCD_OK;
         goto out;
     }
-    if (rc == CDCD_OK && !state->position && !p->stateless)
+    if (rc == CDCD_OK && !state->position && !p->sink_env.stateless)
         rc = store_position(p, cdcd_buf_slice(&position), err);
     if (rc == CDCD_OK) {
         log_position(p, "streaming from", cdcd_buf_slice(&position));
@@ -533,6 +533,18 @@ static bool stopping(void *ctx)
     return cdcd_pipeline_ending(ctx);
 }
 
+void cdcd_pipeline_sink_env(const struct cdcd_config *c, struct cdcd_sink_env *out)
+{
+    const struct cdcd_source_ops *source = c->source_plugin->source;
+    *out = (struct cdcd_sink_env){
+        .pipeline = c->name,
+        .topic_prefix = c->topic_prefix,
+        .stateless = source->keeps_position && c->sink_plugin->sink->idempotent,
+        .version = source->version,
+        .placeholder = c->format.unavailable_value_placeholder,
+    };
+}
+
 static bool wants_schemas(const struct cdcd_pipeline *p)
 {
     return p->sink_ops->wants_schemas && p->sink_ops->wants_schemas(p->config->sink_config);
@@ -583,18 +595,12 @@ enum cdcd_rc cdcd_pipeline_new(const struct cdcd_config *config,
     p->source_ops = config->source_plugin->source;
     p->sink_ops = config->sink_plugin->sink;
     cdcd_pipeline_source_env(config, &p->source_env);
-    p->sink_env = (struct cdcd_sink_env){
-        .pipeline = config->name,
-        .topic_prefix = config->topic_prefix,
-        .ctx = p,
-        .batch_done = cdcd_publish_batch_done,
-        .durable = cdcd_publish_durable,
-    };
-    p->stateless = p->source_ops->keeps_position && p->sink_ops->idempotent && !options->replay;
-    p->sink_env.stateless = p->stateless;
+    cdcd_pipeline_sink_env(config, &p->sink_env);
+    p->sink_env.ctx = p;
+    p->sink_env.batch_done = cdcd_publish_batch_done;
+    p->sink_env.durable = cdcd_publish_durable;
+    p->sink_env.stateless = p->sink_env.stateless && !options->replay;
     p->sink_env.replay = options->replay;
-    p->sink_env.version = p->source_ops->version;
-    p->sink_env.placeholder = config->format.unavailable_value_placeholder;
     p->sink_env.stopping = stopping;
     p->source_env.want_schemas = wants_schemas(p);
     p->source_env.replay = options->replay;

@@ -51,6 +51,7 @@ enum cdcd_rc cdcd_pipeline_rebuild(struct cdcd_pipeline *p, enum cdcd_rebuild st
 
 /* The environment that a source or sink of this config sees; used by check and drop too. */
 void cdcd_pipeline_source_env(const struct cdcd_config *config, struct cdcd_source_env *out);
+void cdcd_pipeline_sink_env(const struct cdcd_config *config, struct cdcd_sink_env *out);
 
 /* Numbers for logs, status and metrics; any thread. */
 struct cdcd_stats {

@@ -26,7 +26,6 @@ struct cdcd_pipeline {
     struct cdcd_sink *sink;     /* open over sessions */
     struct cdcd_source *source; /* of this session */
     struct cdcd_queue free, full;
-    bool stateless;          /* the source keeps the position; sink_env.stateless */
     atomic_bool stop;        /* orderly end asked for */
     atomic_bool publish_bad; /* the publish thread has failed: publish_error */
 

@@ -241,17 +241,17 @@ struct cdcd_sink_env {
 
 struct cdcd_sink;
 
+/* The steps of cdcd replay, in their order; each may be taken again. */
 enum cdcd_rebuild {
-    CDCD_REBUILD_FREEZE,  /* what readers see of the live one stands still from now on */
+    CDCD_REBUILD_BEGIN,   /* before the first run: take over what an earlier process left, to go on
+                             with it; CONFIG error: another one is at it */
+    CDCD_REBUILD_FREEZE,  /* nothing is written to the live one from now on */
     CDCD_REBUILD_VERIFY,  /* compare both; a report line each; ERROR DATA: they differ too much */
     CDCD_REBUILD_SWAP,    /* readers and writers see the new one, in one step */
     CDCD_REBUILD_FINISH,  /* forget that a replay was under way */
-    CDCD_REBUILD_DROP,    /* remove what SWAP replaced */
-    CDCD_REBUILD_ABANDON, /* remove the new one */
-    /* Before the first run: take over what an earlier process left, so that it can go on; CONFIG
-     * error: another one is at it. */
-    CDCD_REBUILD_BEGIN,
-    CDCD_REBUILD_THAW, /* undo FREEZE: it is not gone on with now */
+    CDCD_REBUILD_THAW,    /* instead of going on: undo FREEZE */
+    CDCD_REBUILD_DROP,    /* later: remove what SWAP replaced */
+    CDCD_REBUILD_ABANDON, /* instead of going on: remove the new one */
 };
 
 struct cdcd_sink_ops {
