@@ -229,6 +229,7 @@ class Steps(Replay):
 
     def test_kept_and_dropped(self):
         self.change()
+        self.wait_equal()  # else the live index may still hold what the new one has seen deleted
         self.es.request("POST", "/_aliases", {"actions": [{"add": {
             "index": self.index + "-000001", "alias": self.db + "-mine", "filter": {"term": {"kind": "new"}}}}]})
         log = self.run_replay().stderr
