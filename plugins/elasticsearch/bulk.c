@@ -54,7 +54,9 @@ void es_bulk_reset(struct cdcd_sink *s)
     s->last = s->converting = NULL;
     s->cursor = NULL;
     s->begun = false;
-    s->barrier = NULL;
+    s->held = NULL;
+    s->held_until = 0;
+    s->held_tries = 0;
     s->taken = s->settled = s->durable = 0;
 }
 
@@ -106,65 +108,100 @@ void es_settle(struct cdcd_sink *s, struct es_item *item)
 
 /* ---- records ---- */
 
-static enum cdcd_rc add_item(struct cdcd_sink *s, struct es_item *item)
+static void add_item(struct cdcd_sink *s, struct es_item *item)
 {
     item->hash = es_item_hash(item->action.index, item->action.id);
     item->lane = (unsigned)((item->hash >> 32) % s->nlanes);
     item->batch->outstanding++;
     s->open++;
     append(s, item);
-    return CDCD_OK;
+}
+
+static void refuse_later(struct es_item *item, struct cdcd_error *err)
+{
+    item->refused = cdcd_arena_dup(&item->batch->arena, err->text, strlen(err->text));
+    item->action = (struct es_action){0};
+    *err = (struct cdcd_error){0};
 }
 
 /* The record is none that can be indexed. */
 static enum cdcd_rc refuse_record(struct cdcd_sink *s, struct es_item *item, struct cdcd_error *err)
 {
-    struct cdcd_error why = *err;
     enum es_fate fate;
-    *err = (struct cdcd_error){0};
-    item->action = (struct es_action){0};
-    if (es_refuse(s, item, "bad_record", why.text, &fate, err) != CDCD_OK) {
+    const char *why = item->refused;
+    if (es_refuse(s, item, "bad_record", why, &fate, err) != CDCD_OK) {
         if (err->class == CDCD_ERR_DATA)
-            *err = why; /* it names the place already */
+            cdcd_error_set(err, CDCD_ERR_DATA, "%s", why); /* it names the place already */
         return CDCD_ERROR;
     }
-    return fate == ES_FATE_SEND ? add_item(s, item) : CDCD_OK;
+    if (fate == ES_FATE_SEND)
+        add_item(s, item);
+    return CDCD_OK;
 }
 
-static enum cdcd_rc truncate_now(struct cdcd_sink *s, const struct cdcd_record *r,
+static enum cdcd_rc truncate_now(struct cdcd_sink *s, const struct es_item *item,
                                  struct cdcd_error *err)
 {
     if (s->open > 0)
         return CDCD_AGAIN;
-    if (es_truncate(s, s->barrier, r, err) != CDCD_OK)
+    if (es_truncate(s, &item->action, item->record, err) != CDCD_OK)
         return CDCD_ERROR;
     s->last_progress = cdcd_now_ms();
-    s->barrier = NULL;
     return CDCD_OK;
 }
 
-/* AGAIN: it has to wait for those before it. */
-static enum cdcd_rc convert_record(struct cdcd_sink *s, struct cdcd_batch *b, struct cdcd_record *r,
-                                   struct cdcd_error *err)
+/* What is left to do with an item that is not in a queue yet. Each step may be taken again. */
+static enum cdcd_rc place_item(struct cdcd_sink *s, struct es_item *item, struct cdcd_error *err)
 {
-    if (s->barrier)
-        return truncate_now(s, r, err);
-    struct es_item *item = cdcd_arena_alloc(&b->arena, sizeof *item);
-    *item = (struct es_item){.batch = b, .record = r};
     struct es_action *a = &item->action;
-    enum cdcd_rc rc = es_convert(s->converter, r, &b->arena, a, err);
-    if (rc == CDCD_OK && a->kind == ES_NOTHING)
-        return CDCD_OK;
-    if (rc == CDCD_OK)
-        rc = es_index_ready(s, a->index, a->shape, err);
-    if (rc != CDCD_OK)
-        return err->class == CDCD_ERR_DATA ? refuse_record(s, item, err) : CDCD_ERROR;
-    a->index = es_target(s, a->index);
-    if (a->kind == ES_EMPTY) {
-        s->barrier = a;
-        return truncate_now(s, r, err);
+    if (!item->refused && !item->ready) {
+        if (es_index_ready(s, a->index, a->shape, err) != CDCD_OK) {
+            if (err->class != CDCD_ERR_DATA)
+                return CDCD_ERROR;
+            refuse_later(item, err);
+        } else {
+            a->index = es_target(s, a->index);
+            item->ready = true;
+        }
     }
-    return add_item(s, item);
+    if (item->refused)
+        return refuse_record(s, item, err);
+    if (a->kind == ES_EMPTY)
+        return truncate_now(s, item, err);
+    add_item(s, item);
+    return CDCD_OK;
+}
+
+/* AGAIN: it has to wait, for those before it or for the server. */
+static enum cdcd_rc take_record(struct cdcd_sink *s, struct cdcd_batch *b, struct cdcd_record *r,
+                                struct cdcd_error *err)
+{
+    if (!s->held) {
+        struct es_item *item = cdcd_arena_alloc(&b->arena, sizeof *item);
+        *item = (struct es_item){.batch = b, .record = r};
+        if (es_convert(s->converter, r, &b->arena, &item->action, err) != CDCD_OK) {
+            if (err->class != CDCD_ERR_DATA)
+                return CDCD_ERROR;
+            refuse_later(item, err);
+        } else if (item->action.kind == ES_NOTHING) {
+            return CDCD_OK;
+        }
+        s->held = item;
+    } else if (cdcd_now_ms() < s->held_until) {
+        return CDCD_AGAIN;
+    }
+    enum cdcd_rc rc = place_item(s, s->held, err);
+    if (rc == CDCD_ERROR && err->class == CDCD_ERR_RETRY) {
+        es_complain(s, err);
+        s->held_until = cdcd_now_ms() + es_backoff(s, ++s->held_tries);
+        return CDCD_AGAIN;
+    }
+    if (rc != CDCD_OK)
+        return rc;
+    s->held = NULL;
+    s->held_until = 0;
+    s->held_tries = 0;
+    return CDCD_OK;
 }
 
 static enum cdcd_rc convert(struct cdcd_sink *s, struct cdcd_error *err)
@@ -175,7 +212,7 @@ static enum cdcd_rc convert(struct cdcd_sink *s, struct cdcd_error *err)
             s->cursor = b->records;
         s->begun = true;
         for (; s->cursor; s->cursor = s->cursor->next) {
-            enum cdcd_rc rc = convert_record(s, b, s->cursor, err);
+            enum cdcd_rc rc = take_record(s, b, s->cursor, err);
             if (rc != CDCD_OK)
                 return rc == CDCD_AGAIN ? CDCD_OK : rc;
         }
@@ -191,15 +228,19 @@ static bool due(const struct cdcd_sink *s, const struct es_lane *lane, bool now,
 {
     if (lane->busy || !lane->queue.n || ms < lane->not_before)
         return false;
-    return now || s->barrier || lane->queue.bytes >= s->bulk_bytes ||
+    return now || s->held || lane->queue.bytes >= s->bulk_bytes ||
            ms - lane->oldest >= s->config->bulk_delay_ms;
 }
 
 static enum cdcd_rc start(struct cdcd_sink *s, unsigned i, struct cdcd_error *err)
 {
     struct es_lane *lane = &s->lanes[i];
-    if (es_body_make(s, lane, err) != CDCD_OK)
-        return CDCD_ERROR;
+    if (es_body_make(s, lane, err) != CDCD_OK) {
+        if (err->class != CDCD_ERR_RETRY)
+            return CDCD_ERROR;
+        es_put_off(s, lane, err);
+        return CDCD_OK;
+    }
     lane->oldest = cdcd_now_ms();
     if (lane->nitems == 0)
         return CDCD_OK;

@@ -60,8 +60,12 @@ static enum cdcd_rc drop_refused(struct cdcd_sink *s, struct es_lane *lane, stru
         enum es_fate fate = ES_FATE_SEND;
         if (item->refused) {
             const char *why = item->refused;
-            if (es_refuse(s, item, "incomplete_document", why, &fate, err) != CDCD_OK)
+            if (es_refuse(s, item, "incomplete_document", why, &fate, err) != CDCD_OK) {
+                while (i < lane->nitems)
+                    lane->items[kept++] = lane->items[i++];
+                lane->nitems = kept;
                 return CDCD_ERROR;
+            }
             item->hash = es_item_hash(item->action.index, item->action.id);
         }
         if (fate == ES_FATE_SETTLE)

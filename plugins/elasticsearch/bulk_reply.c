@@ -18,7 +18,7 @@
 
 /* ---- how much at a time ---- */
 
-static int64_t backoff(const struct cdcd_sink *s, unsigned failures)
+int64_t es_backoff(const struct cdcd_sink *s, unsigned failures)
 {
     int64_t ms = s->config->retry_ms;
     for (unsigned i = 1; i < failures && ms < BACKOFF_MAX_MS; i++)
@@ -31,7 +31,7 @@ static int64_t backoff(const struct cdcd_sink *s, unsigned failures)
 
 static void wait_lane(struct cdcd_sink *s, struct es_lane *lane, int64_t least_ms)
 {
-    int64_t ms = backoff(s, ++lane->failures);
+    int64_t ms = es_backoff(s, ++lane->failures);
     lane->not_before = cdcd_now_ms() + (ms > least_ms ? ms : least_ms);
 }
 
@@ -95,6 +95,13 @@ static void complain(struct cdcd_sink *s, const char *what, const char *type, co
     s->blocked = s->blocked || blocked;
 }
 
+void es_complain(struct cdcd_sink *s, struct cdcd_error *err)
+{
+    snprintf(s->complaint, sizeof s->complaint, "%.500s", err->text);
+    cdcd_debug("elasticsearch", "%s; again in a while", err->text);
+    *err = (struct cdcd_error){0};
+}
+
 static void send_again(struct answers *x, struct es_item *item)
 {
     item->again = true;
@@ -110,6 +117,13 @@ static void refused(struct answers *x, struct es_item *item, const struct es_res
     if (x->rc != CDCD_OK)
         return; /* on its way out: nothing of this batch counts as done */
     x->rc = es_refuse(x->s, item, r->type, r->reason, &fate, x->err);
+    if (x->rc != CDCD_OK && x->err->class == CDCD_ERR_RETRY) {
+        /* The dead-letter index cannot be made now: the document is refused once more then. */
+        es_complain(x->s, x->err);
+        x->rc = CDCD_OK;
+        send_again(x, item);
+        return;
+    }
     if (x->rc != CDCD_OK)
         return;
     /* What it stood for is the newest now. */
@@ -131,6 +145,10 @@ static void lost(struct answers *x, struct es_item *item, const struct es_result
         x->s->dead_letter_ready = false;
         if (x->rc == CDCD_OK)
             x->rc = es_dead_letter_ready(x->s, x->err);
+        if (x->rc != CDCD_OK && x->err->class == CDCD_ERR_RETRY) {
+            es_complain(x->s, x->err);
+            x->rc = CDCD_OK;
+        }
         send_again(x, item);
         return;
     }
@@ -210,6 +228,13 @@ static void put_back(struct cdcd_sink *s, struct es_lane *lane, bool all)
     lane->nitems = 0;
 }
 
+void es_put_off(struct cdcd_sink *s, struct es_lane *lane, struct cdcd_error *err)
+{
+    es_complain(s, err);
+    put_back(s, lane, true);
+    wait_lane(s, lane, 0);
+}
+
 static enum cdcd_rc answer_items(struct cdcd_sink *s, struct es_lane *lane,
                                  const struct es_reply *r, struct cdcd_error *err)
 {
@@ -253,6 +278,8 @@ static enum cdcd_rc refuse_only(struct cdcd_sink *s, struct es_lane *lane, const
     refused(&x, lane->items[0], &r);
     if (x.rc == CDCD_OK)
         put_back(s, lane, false);
+    if (x.again)
+        wait_lane(s, lane, 0);
     return x.rc;
 }
 
@@ -339,7 +366,8 @@ enum cdcd_rc es_bulk_answer(struct cdcd_sink *s, struct es_lane *lane, const str
 
 /* ---- waiting ---- */
 
-/* Nothing is under way: until the first lane may send again, or the state may be stored again. */
+/* Nothing is under way: until the first lane may send again, what is held may be tried again, or
+ * the state may be stored again. */
 static void wait_for_lanes(const struct cdcd_sink *s, int timeout_ms)
 {
     int64_t until = cdcd_now_ms() + timeout_ms;
@@ -351,6 +379,11 @@ static void wait_for_lanes(const struct cdcd_sink *s, int timeout_ms)
         waits = true;
         if (lane->not_before < until)
             until = lane->not_before;
+    }
+    if (s->held && s->held_until > 0) {
+        waits = true;
+        if (s->held_until < until)
+            until = s->held_until;
     }
     if (es_state_dirty(s)) {
         waits = true;

@@ -258,12 +258,12 @@ enum cdcd_rc es_refuse(struct cdcd_sink *s, struct es_item *item, const char *ty
         stop(item, type, reason, err);
         return cdcd_error_context(err, "a record cannot be written to the dead-letter index");
     }
+    if (s->config->policy == ES_DEAD_LETTER && es_dead_letter_ready(s, err) != CDCD_OK)
+        return CDCD_ERROR;
     s->counters.refused++;
     switch (s->config->policy) {
     case ES_SKIP: tell("left out", ++s->counters.skipped, item, type, reason); return CDCD_OK;
     case ES_DEAD_LETTER:
-        if (es_dead_letter_ready(s, err) != CDCD_OK)
-            return CDCD_ERROR;
         tell("to the dead-letter index", ++s->counters.dead_lettered, item, type, reason);
         dead_letter(s, item, type, reason);
         *fate = ES_FATE_SEND;

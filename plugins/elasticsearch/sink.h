@@ -28,7 +28,9 @@ struct es_item {
     const struct cdcd_record *record;
     struct es_action action;
     uint64_t hash;       /* of index and id */
-    const char *refused; /* in the arena; set by es_merge: not to be sent, why */
+    const char *refused; /* in the arena: not to be sent, why. Set by es_merge, and for records that
+                            are none */
+    bool ready;          /* its index is, and action.index is where it goes */
     uint32_t sent;       /* how often */
     unsigned lane;
     bool again; /* while a reply is read: put in front of the queue afterwards */
@@ -91,12 +93,15 @@ struct cdcd_sink {
     struct cdcd_batch *converting;   /* the one that is being converted, or the next one */
     struct cdcd_record *cursor;      /* next record of it, when begun */
     bool begun;
-    struct es_action *barrier; /* of the record at the cursor: a TRUNCATE, which waits for all
-                                  before it. In the arena of its batch */
-    size_t open;               /* items that are not settled */
-    uint64_t taken;            /* seq of the last batch that was taken */
-    uint64_t settled;          /* up to here everything is in the index */
-    uint64_t durable;          /* up to here it is reported */
+    struct es_item *held; /* of the record at the cursor, converted: it waits for the server to
+                             have its index ready, or, a TRUNCATE, for all before it. In the
+                             arena of its batch */
+    int64_t held_until;   /* monotonic ms: it is not tried before */
+    unsigned held_tries;  /* that failed, in a row */
+    size_t open;          /* items that are not settled */
+    uint64_t taken;       /* seq of the last batch that was taken */
+    uint64_t settled;     /* up to here everything is in the index */
+    uint64_t durable;     /* up to here it is reported */
     int64_t last_progress, next_complaint;
     int64_t stored, next_store; /* the state; it is not stored before */
     bool blocked;               /* the complaint is about an index that takes no writes */
@@ -158,6 +163,13 @@ uint64_t es_item_hash(struct cdcd_slice index, struct cdcd_slice id);
 /* ---- bulk_reply.c ---- */
 /* Waits at most timeout_ms for a reply and serves all that are there. */
 enum cdcd_rc es_bulk_serve(struct cdcd_sink *s, int timeout_ms, struct cdcd_error *err);
+/* The pause before the n-th attempt, n = 1.. failures in a row. */
+int64_t es_backoff(const struct cdcd_sink *s, unsigned failures);
+/* What a request besides the bulks failed with, and it is a RETRY: it is remembered for whoever
+ * asks what the sink waits for, and *err is cleared. */
+void es_complain(struct cdcd_sink *s, struct cdcd_error *err);
+/* A lane's body cannot be made for now: its items go back into the queue for a while. */
+void es_put_off(struct cdcd_sink *s, struct es_lane *lane, struct cdcd_error *err);
 /* A lane's request has this reply. */
 enum cdcd_rc es_bulk_answer(struct cdcd_sink *s, struct es_lane *lane, const struct es_reply *r,
                             struct cdcd_error *err);

@@ -243,6 +243,103 @@ class Faults(StubCase):
         self.wait_equal(self.documents)
 
 
+class OtherRequests(StubCase):
+    """What is asked of the server besides the bulks is asked again in its place: no session ends by it."""
+    BIG = "(SELECT string_agg(md5(i::text || '%s'), '') FROM generate_series(1, 300) i)"
+
+    def started(self, url, **sink):
+        return super().started(url, retry__delay__ms="2ms", **sink)
+
+    def faults(self, *faults):
+        """With "reset", which does what it was asked for, as the last one."""
+        for i, (method, pattern) in enumerate(faults):
+            for how in ((429, "cut", "reset"), (503, 500, "reset"))[i % 2]:
+                self.stub.fault(method, pattern, how)
+
+    def all_done(self, c):
+        left = [f for f in self.stub.faults if f[3]]
+        self.assertEqual(left, [])
+        self.assertNotIn("trying again in", c.logs())
+        self.assertEqual(c.stop(), 0)
+
+    def test_making_an_index(self):
+        c = self.started(self.stub.url)
+        self.faults(("GET", "/_alias/"), ("GET", "/_settings"), ("GET", r"/cdcd-state/_doc/.*\.index\."),
+                    ("PUT", "/_index_template/"), ("PUT", "-000001$"), ("PUT", r"/cdcd-state/_doc/.*\.index\."))
+        self.sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
+        self.wait_equal(self.documents)
+        self.all_done(c)
+
+    def test_new_columns(self):
+        c = self.started(self.stub.url)
+        self.sql("INSERT INTO t VALUES (1, 'a', 1)")
+        self.wait_equal(self.documents)
+        self.faults(("GET", "/_mapping"), ("PUT", "/_mapping"))
+        self.sql("ALTER TABLE t ADD w text; UPDATE t SET w = 'w'")
+        self.wait_equal(self.documents)
+        self.all_done(c)
+
+    def test_columns_that_records_do_not_carry(self):
+        self.sql("ALTER TABLE t ADD big text")
+        self.sql("INSERT INTO t SELECT g, 'a', g, %s FROM generate_series(1, 200) g" % (self.BIG % "x"))
+        c = self.started(self.stub.url)
+        self.wait_equal(self.documents)
+        self.faults(("POST", "/_mget"))
+        self.sql("UPDATE t SET n = -n")
+        self.sql("BEGIN; UPDATE t SET v = 'b' WHERE id < 50; UPDATE t SET n = 0 WHERE id < 20; COMMIT")
+        self.wait_equal(self.documents)
+        self.all_done(c)
+
+    def test_truncate(self):
+        c = self.pipeline(self.stub.url, retry__delay__ms="2ms")
+        c.config["format"] = {"debezium": {"skipped.operations": "none"}}
+        c.start()
+        self.sql("INSERT INTO t SELECT g, 'a', g FROM generate_series(1, 5000) g")
+        c.wait_log("streaming from", 60)
+        self.wait_equal(self.documents)
+        self.faults(("POST", "/_refresh"), ("POST", r"/_search$"), ("POST", "/_search/scroll"))
+        self.stub.next += [("status", 429), ("status", 503), ("cut",), ("reset",)]
+        self.sql("TRUNCATE t; INSERT INTO t VALUES (7, 'after', 7)")
+        self.wait_equal(self.documents)
+        self.all_done(c)
+
+    def test_dead_letter_index(self):
+        self.stub.refuse = lambda d: (400, "mapper_parsing_exception", "no") if d.get("v") == "bad" else None
+        c = self.started(self.stub.url, errors__policy="dead-letter", dead__letter__index="letters")
+        self.faults(("HEAD", "/letters"), ("PUT", "/letters"))
+        self.sql("INSERT INTO t VALUES (1, 'good', 1), (2, 'bad', 2), (3, 'good', 3)")
+        self.until("the letter", lambda: self.stub.documents("letters"))
+        self.until("the others", lambda: set(self.documents()) == {"1", "3"})
+        self.assertIn("keyword", json.dumps(self.stub.indexes["letters"].mappings), "made by a bulk")
+        self.all_done(c)
+
+    def test_state(self):
+        c = self.started(self.stub.url)
+        self.sql("INSERT INTO t VALUES (1, 'a', 1)")
+        self.wait_equal(self.documents)
+        self.faults(("PUT", "/cdcd-state/_doc/%s$" % self.db), ("GET", "/cdcd-state/_doc/%s$" % self.db))
+        for i in range(2, 6):
+            self.sql("INSERT INTO t VALUES (%d, 'a', 1)" % i)
+            self.wait_equal(self.documents)
+        self.assertNotIn("trying again in", c.logs())
+        self.assertEqual(c.stop(), 0)
+
+    def test_told_and_stopped_meanwhile(self):
+        """The log tells what it waits for, and a SIGTERM ends it all the same; nothing is lost."""
+        c = self.started(self.stub.url)
+        self.stub.fault("PUT", "-000001$", 503, 10**9)
+        self.sql(random_load(1, 200))
+        c.wait_log("nothing could be written for .*PUT /.*-000001: HTTP 503", 40)
+        self.assertTrue(c.alive())
+        before = time.monotonic()
+        self.assertEqual(c.stop(60), 0)
+        self.assertLess(time.monotonic() - before, 30)
+        self.stub.faults.clear()
+        c.start()
+        self.wait_equal(self.documents)
+        self.assertEqual(c.stop(), 0)
+
+
 class Login(StubCase):
     def test_basic(self):
         self.stub.authorization = "Basic " + base64.b64encode(b"cdcd:se:cret").decode()

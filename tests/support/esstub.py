@@ -8,6 +8,7 @@ answers the requests that cdcd makes. What goes wrong is set on the server:
         stub.next.append(("status", 429, {"Retry-After": "1"}))   # the next bulk as a whole
         stub.next.append(("reset",))   # the next bulk is applied, and its connection cut
         stub.max_bytes = 100_000       # 413 for larger bodies
+        stub.fault("PUT", "/_index_template", 503, 2)   # the next two such requests, no bulks
 
     stub.documents("shop.public.t")    # {id: source}
     stub.bulks                         # [(bytes, [(action, id, status)])]
@@ -23,6 +24,7 @@ import struct
 import threading
 import time
 import urllib.parse
+import uuid
 
 
 class Document:
@@ -34,8 +36,9 @@ class Index:
     def __init__(self, body=None):
         body = body or {}
         self.mappings = body.get("mappings") or {}
-        self.settings = body.get("settings") or {}
+        self.settings = dict(body.get("settings") or {})
         self.docs = {}
+        self.settings["uuid"] = uuid.uuid4().hex
         self.seq = {}  # of documents without versions: id -> (seq_no, source)
         self.next_seq = 0
 
@@ -48,6 +51,8 @@ class Stub:
         self.indexes, self.aliases, self.templates = {}, {}, {}
         self.bulks, self.requests = [], []
         self.next = []        # faults of the next bulks, in order
+        self.faults = []      # of other requests, see fault
+        self.scrolls = {}     # id -> hits that were not given yet
         self.item_429 = 0.0   # share of items
         self.max_bytes = None
         self.delay = 0.0
@@ -103,6 +108,19 @@ class Stub:
     @property
     def url(self):
         return "%s://127.0.0.1:%d" % ("https" if self.certificate else "http", self.port)
+
+    def fault(self, method, pattern, how, times=1):
+        """The next requests with this method whose path has the pattern: how is a status, "cut" (before it
+        is done) or "reset" (after it was)."""
+        with self.lock:
+            self.faults.append([method, re.compile(pattern), how, times])
+
+    def take_fault(self, method, path):
+        for f in self.faults:
+            if f[0] == method and f[1].search(path) and f[3] > 0:
+                f[3] -= 1
+                return f[2]
+        return None
 
     # -- what is in it --
 
@@ -187,7 +205,20 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.bulk(parts[0] if len(parts) > 1 else None, query, body, length)
             return
         with stub.lock:
-            self.other(parts, query, body)
+            how = stub.take_fault(self.command, urllib.parse.unquote(url.path))
+            if how == "cut":
+                self.reset()
+            elif how == "reset":
+                self.answer = lambda *_: None  # it is done, and nobody hears of it
+                self.other(parts, query, body)
+                del self.answer
+                self.reset()
+            elif how == 429:
+                self.error(429, "circuit_breaking_exception", "Data too large, as ordered")
+            elif how:
+                self.error(how, "process_cluster_event_timeout_exception", "as ordered")
+            else:
+                self.other(parts, query, body)
 
     do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = handle_one
 
@@ -211,6 +242,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def bulk_now(self, path_index, query, body, length, fault):
         stub = self.stub
         kind = fault[0] if fault else None
+        if kind == "do":  # something happens just before
+            fault[1]()
         if kind == "status":
             status = fault[1]
             if status == 429:
@@ -303,7 +336,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def other(self, parts, query, body):
         stub = self.stub
-        if not parts:
+        if parts == ["_mget"]:
+            self.mget(body)
+        elif parts == ["_search", "scroll"]:
+            self.scroll(json.loads(body))
+        elif not parts:
             version = {"number": stub.version}
             if stub.distribution:
                 version["distribution"] = stub.distribution
@@ -314,8 +351,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.index(parts[0], body)
         elif parts[1] in ("_doc", "_create"):
             self.document(parts[0], parts[2], query, body)
-        elif parts[1] == "_mget":
-            self.mget(parts[0], body)
+        elif parts[1] == "_search":
+            self.search(parts[0], json.loads(body))
         elif parts[1] in ("_refresh", "_flush"):
             self.answer(200, {"_shards": {"failed": 0}})
         elif parts[1] == "_count":
@@ -438,17 +475,43 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.answer(200 if there or self.command == "DELETE" else 201,
                     {"_id": doc, "_seq_no": x.seq[doc][0], "_primary_term": 1, "result": "ok"})
 
-    def mget(self, index, body):
-        asked = json.loads(body)
-        ids = asked.get("ids") or [d["_id"] for d in asked["docs"]]
+    def mget(self, body):
         docs = []
-        for i in ids:
-            found = None
-            for real in self.found(index):
-                found = found or self.stub.indexes[real].docs.get(i)
-            if found is not None and found.source is not None:
+        for asked in json.loads(body)["docs"]:
+            name, doc = asked["_index"], asked["_id"]
+            real = self.found(name)
+            found = self.stub.indexes[real[-1]].docs.get(doc) if real else None
+            if not real:
+                docs.append(b'{"_id":%s,"error":{"type":"index_not_found_exception","reason":"no such index [%s]"}}'
+                            % (json.dumps(doc).encode(), name.encode()))
+            elif found is not None and found.source is not None:
                 docs.append(b'{"_id":%s,"found":true,"_version":%d,"_source":%s}'
-                            % (json.dumps(i).encode(), found.version, found.source))
+                            % (json.dumps(doc).encode(), found.version, found.source))
             else:
-                docs.append(b'{"_id":%s,"found":false}' % json.dumps(i).encode())
+                docs.append(b'{"_id":%s,"found":false}' % json.dumps(doc).encode())
         self.answer(200, b'{"docs":[' + b",".join(docs) + b"]}")
+
+    def search(self, name, asked):
+        found = self.found(name)
+        if not found:
+            self.error(404, "index_not_found_exception", "no such index [%s]" % name)
+            return
+        hits = [{"_id": i, "_version": d.version} for x in found
+                for i, d in sorted(self.stub.indexes[x].docs.items()) if d.source is not None]
+        scroll = "scroll-%d" % len(self.stub.requests)
+        self.stub.scrolls[scroll] = (asked["size"], hits)
+        self.page(scroll)
+
+    def scroll(self, asked):
+        if self.command == "DELETE":
+            self.stub.scrolls.pop(asked["scroll_id"], None)
+            self.answer(200, {"succeeded": True})
+        elif asked["scroll_id"] in self.stub.scrolls:
+            self.page(asked["scroll_id"])
+        else:
+            self.error(404, "search_context_missing_exception", "No search context found")
+
+    def page(self, scroll):
+        size, hits = self.stub.scrolls[scroll]
+        self.stub.scrolls[scroll] = (size, hits[size:])
+        self.answer(200, {"_scroll_id": scroll, "_shards": {"total": 1, "failed": 0}, "hits": {"hits": hits[:size]}})
