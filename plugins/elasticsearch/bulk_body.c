@@ -137,15 +137,9 @@ static void newest_only(struct cdcd_sink *s, struct es_lane *lane)
 
 /* ---- lines ---- */
 
-/* Servers before 7.10 do not know require_alias. */
-static bool knows_alias(const struct cdcd_sink *s)
-{
-    return s->server.opensearch || s->server.version >= 71000;
-}
-
 static bool through_alias(const struct cdcd_sink *s, const struct es_item *item)
 {
-    return !item->dead && knows_alias(s) && es_index_is_alias(s, item->action.index);
+    return !item->dead && es_index_through_alias(s, item->action.index);
 }
 
 static void add_uint(struct cdcd_buf *b, uint64_t v)
@@ -190,14 +184,23 @@ static void add_item(const struct cdcd_sink *s, const struct es_item *item,
     ADD(b, "\n");
 }
 
+static char *bulk_path(struct cdcd_slice index, bool alias)
+{
+    return es_path(alias ? "/%I/_bulk?filter_path=errors,error,items.*.status,items.*.error"
+                           "&require_alias=true"
+                         : "/%I/_bulk?filter_path=errors,error,items.*.status,items.*.error",
+                   index);
+}
+
 char *es_body_path(const struct cdcd_sink *s, const struct es_lane *lane)
 {
     const struct es_item *first = lane->items[0];
-    return es_path(through_alias(s, first)
-                       ? "/%I/_bulk?filter_path=errors,error,items.*.status,items.*.error"
-                         "&require_alias=true"
-                       : "/%I/_bulk?filter_path=errors,error,items.*.status,items.*.error",
-                   first->action.index);
+    return bulk_path(first->action.index, through_alias(s, first));
+}
+
+char *es_bulk_path(const struct cdcd_sink *s, struct cdcd_slice index)
+{
+    return bulk_path(index, es_index_through_alias(s, index));
 }
 
 enum cdcd_rc es_body_make(struct cdcd_sink *s, struct es_lane *lane, struct cdcd_error *err)

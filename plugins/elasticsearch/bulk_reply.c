@@ -138,9 +138,20 @@ static void refused(struct answers *x, struct es_item *item, const struct es_res
     item->again = true;
 }
 
+enum cdcd_rc es_lost(struct cdcd_slice index, const char *type, const char *reason,
+                     struct cdcd_error *err)
+{
+    return cdcd_error_set(
+        err, CDCD_ERR_LOSS,
+        "the index %.*s is not there any more (%s: %s): it was deleted, or its alias was removed, "
+        "while it was written to. A new one would hold only what changes from now on. Build it "
+        "anew from the topics (cdcd replay), or, without topics, take a new snapshot under another "
+        "pipeline name",
+        (int)index.len, index.ptr, type, reason);
+}
+
 static void lost(struct answers *x, struct es_item *item, const struct es_result *r)
 {
-    struct cdcd_slice index = item->action.index;
     if (item->dead) { /* it is made again */
         x->s->dead_letter_ready = false;
         if (x->rc == CDCD_OK)
@@ -152,15 +163,8 @@ static void lost(struct answers *x, struct es_item *item, const struct es_result
         send_again(x, item);
         return;
     }
-    if (x->rc != CDCD_OK)
-        return;
-    x->rc = cdcd_error_set(
-        x->err, CDCD_ERR_LOSS,
-        "the index %.*s is not there any more (%s: %s): it was deleted, or its alias was removed, "
-        "while it was written to. A new one would hold only what changes from now on. Build it "
-        "anew from the topics (cdcd replay), or, without topics, take a new snapshot under another "
-        "pipeline name",
-        (int)index.len, index.ptr, r->type, r->reason);
+    if (x->rc == CDCD_OK)
+        x->rc = es_lost(item->action.index, r->type, r->reason, x->err);
 }
 
 static void denied(struct answers *x, const struct es_item *item, const struct es_result *r)
@@ -235,10 +239,33 @@ void es_put_off(struct cdcd_sink *s, struct es_lane *lane, struct cdcd_error *er
     wait_lane(s, lane, 0);
 }
 
+/* What the items say counts only when they went into the indexes that were found. */
+static enum cdcd_rc same_indexes(struct cdcd_sink *s, const struct es_lane *lane,
+                                 struct cdcd_error *err)
+{
+    struct cdcd_slice last = {NULL, 0};
+    for (size_t i = 0; i < lane->nitems; i++) {
+        const struct es_item *item = lane->items[i];
+        struct cdcd_slice index = item->action.index;
+        if (item->dead || (last.ptr && cdcd_slice_eq(index, last)))
+            continue;
+        if (es_index_same(s, index, err) != CDCD_OK)
+            return CDCD_ERROR;
+        last = index;
+    }
+    return CDCD_OK;
+}
+
 static enum cdcd_rc answer_items(struct cdcd_sink *s, struct es_lane *lane,
                                  const struct es_reply *r, struct cdcd_error *err)
 {
     struct answers x = {s, lane, err, CDCD_OK, 0, 0};
+    if (same_indexes(s, lane, err) != CDCD_OK) {
+        if (err->class != CDCD_ERR_RETRY)
+            return CDCD_ERROR;
+        es_put_off(s, lane, err); /* to write it twice does no harm */
+        return CDCD_OK;
+    }
     if (!es_bulk_items(cdcd_buf_slice(&r->body), lane->nitems, take_item, &x)) {
         char type[96], reason[256];
         es_reason(cdcd_buf_slice(&r->body), type, sizeof type, reason, sizeof reason);

@@ -6,6 +6,10 @@
  * or made is noted in the state index, so that an index which was deleted under us is not made anew
  * without a word: it would lack all that will not come again.
  *
+ * Servers make an index by themselves for a write to a name that they do not know. Where writes can
+ * say that they are for an alias they do not; where they cannot, the index's uuid is looked at
+ * after each request, before any of it counts as written.
+ *
  * The template does not count for what cdcd makes itself (the same is in the request); it is there
  * for those who make the next index by hand.
  */
@@ -18,6 +22,7 @@ struct known {
     struct known *next;
     struct cdcd_slice index, target; /* target: what is written to, on replay another one */
     bool alias, made;
+    char uuid[ES_UUID_MAX];         /* of an index that has the name itself */
     const struct es_shape **shapes; /* owned: those whose columns the mapping has */
     size_t nshapes, shapes_cap;
 };
@@ -92,10 +97,16 @@ static void add_shape(struct known *k, const struct es_shape *shape)
     k->shapes[k->nshapes++] = shape;
 }
 
-bool es_index_is_alias(const struct cdcd_sink *s, struct cdcd_slice index)
+/* Servers before 7.10 do not know require_alias. */
+static bool knows_alias(const struct cdcd_sink *s)
+{
+    return s->server.opensearch || s->server.version >= 71000;
+}
+
+bool es_index_through_alias(const struct cdcd_sink *s, struct cdcd_slice index)
 {
     const struct known *k = find(s->indexes, index);
-    return k && k->alias;
+    return k && k->alias && knows_alias(s);
 }
 
 struct cdcd_slice es_target(struct cdcd_sink *s, struct cdcd_slice index)
@@ -179,12 +190,55 @@ static enum cdcd_rc no_alias(const struct known *k, struct cdcd_error *err)
         k->index.ptr, (int)k->index.len, k->index.ptr);
 }
 
+/* {"NAME":{"settings":{"index":{"uuid":"..."}}}} -> the uuid; "" when NAME is an alias. False: the
+ * text is another one. */
+static bool read_uuid(struct cdcd_slice body, struct cdcd_slice index, char out[ES_UUID_MAX])
+{
+    struct cdcd_json_value root, name, v;
+    struct cdcd_json_iter it;
+    out[0] = 0;
+    if (!cdcd_json_scan(body, &root) || root.kind != CDCD_JSON_OBJECT)
+        return false;
+    cdcd_json_iter_init(&it, &root);
+    if (!cdcd_json_iter_next(&it, &name, &v))
+        return false;
+    if (name.raw.len != index.len + 2 || memcmp(name.raw.ptr + 1, index.ptr, index.len) != 0)
+        return true;
+    if (!cdcd_json_member(&v, "settings", &v) || !cdcd_json_member(&v, "index", &v) ||
+        !cdcd_json_member(&v, "uuid", &v) || v.kind != CDCD_JSON_STRING || v.raw.len > ES_UUID_MAX)
+        return false;
+    snprintf(out, ES_UUID_MAX, "%.*s", (int)v.raw.len - 2, v.raw.ptr + 1);
+    return true;
+}
+
+/* The uuid of the index that has this name itself; "": an alias has it. */
+static enum cdcd_rc ask_uuid(struct cdcd_sink *s, struct cdcd_slice index, char out[ES_UUID_MAX],
+                             bool *found, struct cdcd_error *err)
+{
+    struct es_reply r;
+    char *path = es_path("/%I/_settings?filter_path=*.settings.index.uuid", index);
+    if (call(s, "GET", path, NULL, &r, err) != CDCD_OK)
+        return CDCD_ERROR;
+    enum cdcd_rc rc = CDCD_OK;
+    out[0] = 0;
+    *found = r.status == 200;
+    if (r.status != 200 && r.status != 404)
+        rc = es_fail(err, &r, "index %.*s", (int)index.len, index.ptr);
+    else if (*found && !read_uuid(cdcd_buf_slice(&r.body), index, out))
+        rc = cdcd_error_set(err, CDCD_ERR_RETRY,
+                            "the server's answer for the settings of the index %.*s is not "
+                            "complete",
+                            (int)index.len, index.ptr);
+    es_reply_free(&r);
+    return rc;
+}
+
 static enum cdcd_rc look(struct cdcd_sink *s, struct known *k, bool *found, struct cdcd_error *err)
 {
     if (exists(s, "/_alias/%I", k->index, &k->alias, err) != CDCD_OK)
         return CDCD_ERROR;
     *found = k->alias;
-    return k->alias ? CDCD_OK : exists(s, "/%I/_settings", k->index, found, err);
+    return k->alias ? CDCD_OK : ask_uuid(s, k->index, k->uuid, found, err);
 }
 
 static enum cdcd_rc create(struct cdcd_sink *s, struct known *k, const struct es_shape *shape,
@@ -229,14 +283,53 @@ static enum cdcd_rc deleted_under_us(const struct cdcd_sink *s, const struct kno
         s->config->state_index);
 }
 
+/* Another index bears the name now. */
+static enum cdcd_rc made_anew(const struct cdcd_sink *s, const struct known *k,
+                              const struct es_known *before, struct cdcd_error *err)
+{
+    return cdcd_error_set(
+        err, CDCD_ERR_LOSS,
+        "the index %.*s was deleted, and another one has its name now (%s%s; its uuid is %s), as "
+        "servers make one by themselves for a write: it lacks all that was in it and does not come "
+        "again. Delete it, and take the data in anew: with topics as the source by another "
+        "group.id, with a database by another name of the pipeline; after deleting the document "
+        "%s.index.%.*s of the index %s. If it is complete, restored from a snapshot for example, "
+        "delete that document only",
+        (int)k->index.len, k->index.ptr, before->alias ? "an alias had it before" : "it had ",
+        before->alias ? "" : before->uuid, k->uuid, s->env->pipeline, (int)k->index.len,
+        k->index.ptr, s->config->state_index);
+}
+
+enum cdcd_rc es_index_same(struct cdcd_sink *s, struct cdcd_slice index, struct cdcd_error *err)
+{
+    const struct known *k = find(s->indexes, index);
+    struct known now;
+    bool found;
+    if (!k || s->env->replay || (k->alias && knows_alias(s)))
+        return CDCD_OK;
+    now = *k;
+    if (ask_uuid(s, index, now.uuid, &found, err) != CDCD_OK)
+        return CDCD_ERROR;
+    if (!found)
+        return deleted_under_us(s, k, err);
+    struct es_known before = {.alias = k->alias};
+    memcpy(before.uuid, k->uuid, sizeof before.uuid);
+    /* An alias in front of the index, or behind it, is no loss. */
+    bool same = !*now.uuid || (!k->alias && strcmp(now.uuid, k->uuid) == 0);
+    return same ? CDCD_OK : made_anew(s, &now, &before, err);
+}
+
 static enum cdcd_rc find_or_make(struct cdcd_sink *s, struct known *k, const struct es_shape *shape,
                                  struct cdcd_error *err)
 {
-    bool found, before;
+    bool found;
+    struct es_known before;
     if (look(s, k, &found, err) != CDCD_OK || es_known_get(s, k->index, &before, err) != CDCD_OK)
         return CDCD_ERROR;
-    if (!found && before)
+    if (!found && before.guard.seq_no >= 0)
         return deleted_under_us(s, k, err);
+    if (found && !k->alias && (before.alias || (*before.uuid && strcmp(before.uuid, k->uuid) != 0)))
+        return made_anew(s, k, &before, err);
     if (!found && create(s, k, shape, err) != CDCD_OK)
         return CDCD_ERROR;
     if (found && !k->alias)
@@ -244,7 +337,12 @@ static enum cdcd_rc find_or_make(struct cdcd_sink *s, struct known *k, const str
                   "%.*s is an index, no alias: it is used as it is, and cdcd replay cannot put "
                   "another in its place",
                   (int)k->index.len, k->index.ptr);
-    return before ? CDCD_OK : es_known_put(s, k->index, err);
+    /* A note of an earlier version says neither. */
+    if (before.guard.seq_no >= 0 && before.alias == k->alias && (k->alias || *before.uuid))
+        return CDCD_OK;
+    before.alias = k->alias;
+    memcpy(before.uuid, k->uuid, sizeof before.uuid);
+    return es_known_put(s, k->index, &before, err);
 }
 
 /* ---- columns ---- */

@@ -157,6 +157,8 @@ static inline size_t es_item_bytes(const struct es_item *item)
 enum cdcd_rc es_body_make(struct cdcd_sink *s, struct es_lane *lane, struct cdcd_error *err);
 /* "/_bulk?..." for the lane's items. Owned by the caller. */
 char *es_body_path(const struct cdcd_sink *s, const struct es_lane *lane);
+/* The same for lines that name no index, or name it themselves. */
+char *es_bulk_path(const struct cdcd_sink *s, struct cdcd_slice index);
 /* Of index and id. */
 uint64_t es_item_hash(struct cdcd_slice index, struct cdcd_slice id);
 
@@ -170,6 +172,9 @@ int64_t es_backoff(const struct cdcd_sink *s, unsigned failures);
 void es_complain(struct cdcd_sink *s, struct cdcd_error *err);
 /* A lane's body cannot be made for now: its items go back into the queue for a while. */
 void es_put_off(struct cdcd_sink *s, struct es_lane *lane, struct cdcd_error *err);
+/* LOSS: the index was deleted while it was written to. */
+enum cdcd_rc es_lost(struct cdcd_slice index, const char *type, const char *reason,
+                     struct cdcd_error *err);
 /* A lane's request has this reply. */
 enum cdcd_rc es_bulk_answer(struct cdcd_sink *s, struct es_lane *lane, const struct es_reply *r,
                             struct cdcd_error *err);
@@ -238,7 +243,10 @@ void es_indexes_free(struct es_indexes *x); /* NULL is fine */
 void es_indexes_forget(struct cdcd_sink *s);
 /* Writes must go through an alias: `index` is one, as es_index_ready has found. Then the server is
  * told so, and does not make an index by itself when it was deleted. */
-bool es_index_is_alias(const struct cdcd_sink *s, struct cdcd_slice index);
+bool es_index_through_alias(const struct cdcd_sink *s, struct cdcd_slice index);
+/* Where that cannot be said (the index has the name itself, or the server is too old): whether what
+ * was written up to now went into the index that was found. LOSS: it was deleted. Cheap else. */
+enum cdcd_rc es_index_same(struct cdcd_sink *s, struct cdcd_slice index, struct cdcd_error *err);
 
 /* ---- rebuild.c ---- */
 /* At the start of a session with env.replay: which indexes are built. Nothing else. */
@@ -265,9 +273,16 @@ enum cdcd_rc es_doc_put(struct cdcd_sink *s, const char *id, struct cdcd_slice s
 enum cdcd_rc es_doc_delete(struct cdcd_sink *s, const char *id, struct cdcd_error *err);
 /* Which indexes this pipeline has made or found: one that was there and is not any more was
  * deleted under us, and a new one would lack what it held. For mapping.c. */
-enum cdcd_rc es_known_get(struct cdcd_sink *s, struct cdcd_slice index, bool *known,
+#define ES_UUID_MAX 64
+struct es_known {
+    struct es_guard guard;  /* seq_no -1: it was not there before */
+    bool alias;             /* it was an alias */
+    char uuid[ES_UUID_MAX]; /* of an index that has the name itself; "": not noted */
+};
+enum cdcd_rc es_known_get(struct cdcd_sink *s, struct cdcd_slice index, struct es_known *out,
                           struct cdcd_error *err);
-enum cdcd_rc es_known_put(struct cdcd_sink *s, struct cdcd_slice index, struct cdcd_error *err);
+enum cdcd_rc es_known_put(struct cdcd_sink *s, struct cdcd_slice index, struct es_known *known,
+                          struct cdcd_error *err);
 
 struct es_state *es_state_new(const struct cdcd_sink_env *env);
 void es_state_free(struct es_state *st);

@@ -194,25 +194,33 @@ static char *known_id(const struct cdcd_sink *s, struct cdcd_slice index)
     return cdcd_xasprintf("%s.index.%.*s", s->env->pipeline, (int)index.len, index.ptr);
 }
 
-enum cdcd_rc es_known_get(struct cdcd_sink *s, struct cdcd_slice index, bool *known,
+enum cdcd_rc es_known_get(struct cdcd_sink *s, struct cdcd_slice index, struct es_known *out,
                           struct cdcd_error *err)
 {
     struct cdcd_buf source;
-    struct es_guard guard;
+    struct cdcd_json_value root, v;
     char *id = known_id(s, index);
+    *out = (struct es_known){0};
     cdcd_buf_init(&source, 0);
-    enum cdcd_rc rc = es_doc_get(s, id, &source, &guard, err);
-    *known = rc == CDCD_OK && guard.seq_no >= 0;
+    enum cdcd_rc rc = es_doc_get(s, id, &source, &out->guard, err);
+    if (rc == CDCD_OK && cdcd_json_scan(cdcd_buf_slice(&source), &root)) {
+        out->alias = cdcd_json_member(&root, "alias", &v) && v.kind == CDCD_JSON_TRUE;
+        if (cdcd_json_member(&root, "uuid", &v) && v.kind == CDCD_JSON_STRING)
+            snprintf(out->uuid, sizeof out->uuid, "%.*s", (int)v.raw.len - 2, v.raw.ptr + 1);
+    }
     cdcd_buf_free(&source);
     free(id);
     return rc;
 }
 
-enum cdcd_rc es_known_put(struct cdcd_sink *s, struct cdcd_slice index, struct cdcd_error *err)
+enum cdcd_rc es_known_put(struct cdcd_sink *s, struct cdcd_slice index, struct es_known *known,
+                          struct cdcd_error *err)
 {
-    struct es_guard guard = {-1, -1};
     char *id = known_id(s, index);
-    enum cdcd_rc rc = es_doc_put(s, id, cdcd_slice_str("{\"v\":1}"), &guard, err);
+    char *text = known->alias ? cdcd_xstrdup("{\"v\":1,\"alias\":true}")
+                              : cdcd_xasprintf("{\"v\":1,\"uuid\":\"%s\"}", known->uuid);
+    enum cdcd_rc rc = es_doc_put(s, id, cdcd_slice_str(text), &known->guard, err);
+    free(text);
     free(id);
     return rc == CDCD_AGAIN ? CDCD_OK : rc;
 }
@@ -508,7 +516,8 @@ static enum cdcd_rc settle_conflict(struct cdcd_sink *s, struct cdcd_error *err)
     if (rc == CDCD_OK && st->guard.seq_no < 0)
         rc = cdcd_error_set(err, CDCD_ERR_LOSS,
                             "the document %s of the index %s, which holds the pipeline's position, "
-                            "was deleted while it ran",
+                            "was deleted while it ran. Restore it, or start again: the pipeline "
+                            "then begins anew with a snapshot, which brings the index up to date",
                             st->name, s->config->state_index);
     else if (rc == CDCD_OK && !read_document(cdcd_buf_slice(&text), &a, &held))
         rc = unreadable(s, err);

@@ -50,20 +50,19 @@ static enum cdcd_rc send_page(struct page *p, struct cdcd_error *err)
 {
     struct es_reply r;
     struct cdcd_slice index = p->action->index;
-    char *path = es_path("/%I/_bulk?filter_path=errors,error,items.*.status,items.*.error", index);
     p->again = false;
-    if (es_call(p->s, "POST", path, cdcd_buf_slice(&p->body), &r, err) != CDCD_OK)
+    if (es_call(p->s, "POST", es_bulk_path(p->s, index), cdcd_buf_slice(&p->body), &r, err) !=
+        CDCD_OK)
         return CDCD_ERROR;
     enum cdcd_rc rc = CDCD_OK;
     if (r.status != 200)
         rc = es_fail(err, &r, "deleting what was truncated");
     else if (!es_bulk_items(cdcd_buf_slice(&r.body), p->n, take_result, p))
         rc = cdcd_error_set(err, CDCD_ERR_RETRY, "the server's answer to a bulk is not complete");
+    else if (p->failed && p->worst.verdict == ES_LOST)
+        rc = es_lost(index, p->worst.type, p->worst.reason, err);
     else if (p->failed)
-        rc = cdcd_error_set(err,
-                            p->worst.verdict == ES_LOST     ? CDCD_ERR_LOSS
-                            : p->worst.verdict == ES_DENIED ? CDCD_ERR_CONFIG
-                                                            : CDCD_ERR_RETRY,
+        rc = cdcd_error_set(err, p->worst.verdict == ES_DENIED ? CDCD_ERR_CONFIG : CDCD_ERR_RETRY,
                             "what was truncated cannot be deleted from the index %.*s: %s: %s",
                             (int)index.len, index.ptr, p->worst.type, p->worst.reason);
     es_reply_free(&r);
@@ -109,15 +108,23 @@ static bool fill_page(struct page *p, const struct cdcd_json_value *root)
     return true;
 }
 
+static enum cdcd_rc index_failure(const struct es_reply *r, struct cdcd_slice index,
+                                  const char *what, struct cdcd_error *err)
+{
+    char type[96], reason[256];
+    es_reason(cdcd_buf_slice(&r->body), type, sizeof type, reason, sizeof reason);
+    if (r->status == 404 && strcmp(type, "index_not_found_exception") == 0)
+        return es_lost(index, type, reason, err);
+    return es_fail(err, r, "%s the index %.*s", what, (int)index.len, index.ptr);
+}
+
 static enum cdcd_rc refresh(struct cdcd_sink *s, struct cdcd_slice index, struct cdcd_error *err)
 {
     struct es_reply r;
     if (es_call(s, "POST", es_path("/%I/_refresh", index), (struct cdcd_slice){NULL, 0}, &r, err) !=
         CDCD_OK)
         return CDCD_ERROR;
-    enum cdcd_rc rc = r.status == 200 ? CDCD_OK
-                                      : es_fail(err, &r, "refreshing the index %.*s",
-                                                (int)index.len, index.ptr);
+    enum cdcd_rc rc = r.status == 200 ? CDCD_OK : index_failure(&r, index, "refreshing", err);
     es_reply_free(&r);
     return rc;
 }
@@ -165,7 +172,7 @@ enum cdcd_rc es_walk_page(struct cdcd_sink *s, struct cdcd_slice index, unsigned
         return rc;
     }
     if (r->status != 200)
-        return es_fail(err, r, "walking through the index %.*s", (int)index.len, index.ptr);
+        return index_failure(r, index, "walking through", err);
     if (!cdcd_json_scan(cdcd_buf_slice(&r->body), root) ||
         !cdcd_json_member(root, "_scroll_id", &id) || id.kind != CDCD_JSON_STRING)
         return cdcd_error_set(err, CDCD_ERR_RETRY,
@@ -212,6 +219,8 @@ static enum cdcd_rc empty(struct cdcd_sink *s, const struct es_action *a, const 
     } while (rc == CDCD_OK && p.n > 0);
     es_walk_end(s, &scroll);
     cdcd_buf_free(&p.body);
+    if (rc == CDCD_OK)
+        rc = es_index_same(s, a->index, err);
     if (rc != CDCD_OK)
         return cdcd_error_context(err, "TRUNCATE, %s", place);
     s->counters.truncates++;

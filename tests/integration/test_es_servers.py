@@ -154,6 +154,24 @@ class Servers(ServerCase):
         self.assertEqual(c.wait(60), 3)
         self.assertEqual(self.server.call_raw("GET", "/" + self.index)[0], 404)
 
+    def test_plain_index_deleted(self):
+        """Without an alias the server makes another one by itself; it does not pass for the first one."""
+        self.server.request("PUT", "/" + self.index, {"settings": {"number_of_replicas": 0}})
+        c = self.started(self.server.url)
+        self.sql("INSERT INTO t VALUES (1, 'a', 1)")
+        self.wait_equal(self.documents)
+        self.assertEqual(c.stop(), 0)
+        c.start()
+        self.sql("INSERT INTO t VALUES (2, 'b', 2)")
+        self.wait_equal(self.documents)
+        self.server.request("DELETE", "/" + self.index)
+        self.sql("INSERT INTO t VALUES (3, 'c', 3)")
+        for _ in range(2):
+            self.assertEqual(c.wait(60), 3)
+            self.assertIn("another one has its name now", c.logs())
+            c.start()
+        self.assertEqual(c.wait(60), 3)
+
     def test_second_instance(self):
         first = self.started(self.server.url)
         self.sql("INSERT INTO t VALUES (1, 'a', 1)")

@@ -301,6 +301,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         stub = self.stub
         name = meta.get("_index", path_index)
         must = meta.get("require_alias", query.get("require_alias") == "true")
+        if must and not stub.distribution and stub.version < "7.10" and "." in stub.version[:2]:
+            return 400, {"type": "illegal_argument_exception", "reason": "unrecognized parameter: [require_alias]"}
         if must and name not in stub.aliases:
             return 404, {"type": "index_not_found_exception",
                          "reason": "no such index [%s] and [require_alias] request flag is [true] and "
@@ -353,11 +355,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.document(parts[0], parts[2], query, body)
         elif parts[1] == "_search":
             self.search(parts[0], json.loads(body))
-        elif parts[1] in ("_refresh", "_flush"):
+        elif parts[1] in ("_refresh", "_flush") and self.found(parts[0]):
             self.answer(200, {"_shards": {"failed": 0}})
         elif parts[1] == "_count":
             self.answer(200, {"count": len(stub.documents(parts[0]))})
-        elif parts[1] in ("_mapping", "_settings", "_alias", "_aliases"):
+        elif parts[1] in ("_mapping", "_settings", "_alias", "_aliases", "_refresh", "_flush"):
             self.about(parts[0], parts[1], body)
         else:
             self.error(400, "illegal_argument_exception", "no handler found for uri [%s]" % self.path)
