@@ -495,12 +495,23 @@ static enum cdcd_rc store_begin(struct coordinator *c, struct cdcd_error *err)
     return cdcd_pipeline_flush(c->p, err);
 }
 
+/* How many of the tables are read whole. */
+static size_t tables_done(const struct cdcd_snapshot_tables *tables, const struct cdcd_state *left)
+{
+    size_t n = 0;
+    int order;
+    while (n < tables->n && ((order = strcmp(tables->items[n].label, left->table)) < 0 ||
+                             (order == 0 && left->nranges == 0)))
+        n++;
+    return n;
+}
+
 /* A resumed snapshot: publishes the stream up to the new view and holds it there. Where it then
  * stands is the position from here on, not the view's own: a keepalive may have moved the stream
  * a little beyond the view, prepared transactions may hold its resume point back, and what it
  * has told the server as durable must not be taken back. */
 static enum cdcd_rc catch_up(struct coordinator *c, const struct cdcd_state *state,
-                             struct cdcd_error *err)
+                             const struct cdcd_snapshot_tables *tables, struct cdcd_error *err)
 {
     const struct cdcd_source_ops *ops = c->p->source_ops;
     struct cdcd_slice view = cdcd_slice_str(c->position);
@@ -508,14 +519,17 @@ static enum cdcd_rc catch_up(struct coordinator *c, const struct cdcd_state *sta
         ops->stop_at(c->p->source, view, err) != CDCD_OK)
         return CDCD_ERROR;
     cdcd_info("snapshot", "publishing the changes up to the new snapshot first");
-    struct cdcd_buf reached;
-    cdcd_buf_init(&reached, 0);
-    enum cdcd_rc rc = cdcd_pipeline_stream(c->p, state->in_snapshot ? state : NULL, &reached, err);
-    if (rc == CDCD_END && reached.len) {
+    size_t done = state->in_snapshot ? tables_done(tables, state) : 0;
+    struct cdcd_catch_up x = {.unfinished = state->in_snapshot ? state : NULL,
+                              .follow = tables->items + done,
+                              .nfollow = tables->n - done};
+    cdcd_buf_init(&x.reached, 0);
+    enum cdcd_rc rc = cdcd_pipeline_stream(c->p, &x, err);
+    if (rc == CDCD_END && x.reached.len) {
         free(c->position);
-        c->position = cdcd_xstrndup(reached.ptr, reached.len);
+        c->position = cdcd_xstrndup(x.reached.ptr, x.reached.len);
     }
-    cdcd_buf_free(&reached);
+    cdcd_buf_free(&x.reached);
     return rc == CDCD_END ? CDCD_OK : rc;
 }
 
@@ -607,7 +621,7 @@ enum cdcd_rc cdcd_coordinator_run(struct cdcd_pipeline *p, const struct cdcd_sta
         rc = keep_wanted(&c.only, state->in_snapshot, &tables, err);
     announce(p, &tables);
     if (rc == CDCD_OK)
-        rc = again ? catch_up(&c, state, err) : store_begin(&c, err);
+        rc = again ? catch_up(&c, state, &tables, err) : store_begin(&c, err);
     if (rc == CDCD_OK) {
         c.progress = cdcd_progress_new(tables.n);
         rc = run_workers(&c, &tables, left, err);

@@ -163,8 +163,39 @@ enum cdcd_rc cdcd_pipeline_flush(struct cdcd_pipeline *p, struct cdcd_error *err
     }
 }
 
-enum cdcd_rc cdcd_pipeline_stream(struct cdcd_pipeline *p, const struct cdcd_state *unfinished,
-                                  struct cdcd_buf *reached, struct cdcd_error *err)
+static bool follows(const struct cdcd_catch_up *c, const struct cdcd_schema *s)
+{
+    for (size_t i = 0; s && i < c->nfollow; i++) {
+        const struct cdcd_snapshot_table *t = &c->follow[i];
+        if (strcmp(t->table, s->table) == 0 && strcmp(t->schema, s->schema) == 0 &&
+            (!t->db || strcmp(t->db, s->db) == 0))
+            return true;
+    }
+    return false;
+}
+
+static void caught(struct cdcd_catch_up *c, struct cdcd_batch *b)
+{
+    for (struct cdcd_event *e = b->events; e; e = e->next)
+        e->row_follows = e->op == CDCD_OP_UPDATE && follows(c, e->schema);
+    if (!b->position.ptr)
+        return;
+    if (c->unfinished) {
+        struct cdcd_state s = *c->unfinished;
+        struct cdcd_buf text;
+        cdcd_buf_init(&text, 0);
+        s.position = cdcd_arena_dup(&b->arena, b->position.ptr, b->position.len);
+        cdcd_state_write(&s, &text);
+        b->state.ptr = cdcd_arena_dup(&b->arena, text.ptr, text.len);
+        b->state.len = text.len;
+        cdcd_buf_free(&text);
+    }
+    cdcd_buf_clear(&c->reached);
+    cdcd_buf_add(&c->reached, b->position.ptr, b->position.len);
+}
+
+enum cdcd_rc cdcd_pipeline_stream(struct cdcd_pipeline *p, struct cdcd_catch_up *catch_up,
+                                  struct cdcd_error *err)
 {
     struct cdcd_batch *b = NULL;
     enum cdcd_rc rc = CDCD_AGAIN;
@@ -181,20 +212,8 @@ enum cdcd_rc cdcd_pipeline_stream(struct cdcd_pipeline *p, const struct cdcd_sta
         if (rc == CDCD_AGAIN)
             continue;
         if (rc == CDCD_OK || (rc == CDCD_END && (b->nevents || b->nrecords || b->position.ptr))) {
-            if (unfinished && b->position.ptr) {
-                struct cdcd_state s = *unfinished;
-                struct cdcd_buf text;
-                cdcd_buf_init(&text, 0);
-                s.position = cdcd_arena_dup(&b->arena, b->position.ptr, b->position.len);
-                cdcd_state_write(&s, &text);
-                b->state.ptr = cdcd_arena_dup(&b->arena, text.ptr, text.len);
-                b->state.len = text.len;
-                cdcd_buf_free(&text);
-            }
-            if (reached && b->position.ptr) {
-                cdcd_buf_clear(reached);
-                cdcd_buf_add(reached, b->position.ptr, b->position.len);
-            }
+            if (catch_up)
+                caught(catch_up, b);
             cdcd_pipeline_push(p, b);
             b = NULL;
         }
@@ -390,7 +409,7 @@ static enum cdcd_rc capture(struct cdcd_pipeline *p, struct cdcd_state *state,
         return rc;
     p->ran_before = true;
     cdcd_pipeline_phase(p, CDCD_PHASE_STREAM);
-    rc = cdcd_pipeline_stream(p, NULL, NULL, err);
+    rc = cdcd_pipeline_stream(p, NULL, err);
     p->start_over = rc == CDCD_ERROR && is_loss(p, err);
     return rc;
 }

@@ -85,11 +85,16 @@ enum cdcd_rc cdcd_pipeline_serve(struct cdcd_pipeline *p, struct cdcd_error *err
 bool cdcd_pipeline_ending(struct cdcd_pipeline *p);
 /* Waits until everything pushed is durable. AGAIN: the session is ending. */
 enum cdcd_rc cdcd_pipeline_flush(struct cdcd_pipeline *p, struct cdcd_error *err);
-/* Reads the stream until END (the barrier) or the session ends (AGAIN). `unfinished`: a snapshot
- * that the states carry on, or NULL; see coordinator.c. *reached (may be NULL) becomes the last
- * position that was pushed. */
-enum cdcd_rc cdcd_pipeline_stream(struct cdcd_pipeline *p, const struct cdcd_state *unfinished,
-                                  struct cdcd_buf *reached, struct cdcd_error *err);
+/* The stream up to a snapshot's view, see coordinator.c. */
+struct cdcd_catch_up {
+    const struct cdcd_state *unfinished;      /* a snapshot that the states carry on, or NULL */
+    const struct cdcd_snapshot_table *follow; /* tables that are read afterwards */
+    size_t nfollow;
+    struct cdcd_buf reached; /* the last position that was pushed */
+};
+/* Reads the stream until END (the barrier) or the session ends (AGAIN). */
+enum cdcd_rc cdcd_pipeline_stream(struct cdcd_pipeline *p, struct cdcd_catch_up *catch_up,
+                                  struct cdcd_error *err);
 void cdcd_pipeline_phase(struct cdcd_pipeline *p, enum cdcd_phase phase);
 /* Snapshot progress for stats; any thread. tables 0: the snapshot has ended. */
 void cdcd_pipeline_snapshot_table(struct cdcd_pipeline *p, const char *label, int64_t expected,

@@ -287,8 +287,10 @@ static void take_missing(struct job *j, const struct names *list)
         p[s.len + reserved] = 0;
         out[i] = (struct cdcd_slice){p, s.len + reserved};
     }
+    const struct cdcd_header *h = list->n ? header(j->r, "cdcd.row") : NULL;
     j->out->missing = out;
     j->out->nmissing = list->n;
+    j->out->row_follows = h && es_slice_is(h->value, "follows");
 }
 
 static enum cdcd_rc bad_column(struct job *j, struct cdcd_slice name)

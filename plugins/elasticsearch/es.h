@@ -188,6 +188,7 @@ struct es_action {
     struct cdcd_slice source;         /* INDEX: JSON object */
     const struct cdcd_slice *missing; /* INDEX: names of columns that the record does not carry */
     uint32_t nmissing;
+    bool row_follows; /* with `missing`: a later record has the whole row, unless it is deleted */
     const struct es_shape *shape; /* or NULL: nothing is known of the columns */
 };
 struct es_converter;

@@ -9,7 +9,9 @@
  *
  * A document that is not there may have been deleted already, by a record behind this one that was
  * applied before a crash. Then its delete has left a version that refuses older ones, and this
- * record is done with. Otherwise it is refused.
+ * record is done with. Or it was never there: a snapshot that was interrupted reads the rows that
+ * are left after the changes up to its new view, whose records say so (header cdcd.row). Otherwise
+ * it is refused.
  *
  * While an index is built beside the live one, a document that the new one lacks is looked for in
  * the live one: compaction may have left of a row only a record without the column. If that does
@@ -310,7 +312,9 @@ static enum cdcd_rc absent(struct cdcd_sink *s, struct want *wants, size_t n,
 {
     size_t left = 0;
     for (size_t i = 0; i < n; i++) {
-        if (s->env->replay && es_rebuild_live(s, wants[i].item->action.index).ptr)
+        if (wants[i].item->action.row_follows)
+            make_void(wants[i].item);
+        else if (s->env->replay && es_rebuild_live(s, wants[i].item->action.index).ptr)
             left_out(s, wants[i].item);
         else
             wants[left++] = wants[i];

@@ -386,6 +386,15 @@ static bool tells_nothing(const struct dbz_job *j)
     return absent || t->ncolumns == 0;
 }
 
+/* The log does not carry a value of the row, and the snapshot that has it comes later. */
+static bool lacks_until_row_follows(const struct dbz_job *j)
+{
+    for (uint32_t i = 0; j->ev->row_follows && i < j->t->ncolumns; i++)
+        if (j->ev->after[i].kind == CDCD_C_UNCHANGED)
+            return true;
+    return false;
+}
+
 static bool encode_update(struct dbz_job *j)
 {
     const struct cdcd_event *ev = j->ev;
@@ -403,7 +412,9 @@ static bool encode_update(struct dbz_job *j)
         im.before = NULL;
     if (!put_envelope(j, &im, &value))
         return false;
-    dbz_add_record(j, j->t->topic, key, value, 0, NULL, 0);
+    const struct cdcd_header lacks = {.name = cdcd_slice_str("cdcd.row"),
+                                      .value = cdcd_slice_str("follows")};
+    dbz_add_record(j, j->t->topic, key, value, 0, &lacks, lacks_until_row_follows(j) ? 1 : 0);
     return true;
 }
 

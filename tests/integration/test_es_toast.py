@@ -130,6 +130,42 @@ class Toast(Base):
             c.start()
         self.same(120)
 
+    def interrupt_snapshot(self, c):
+        """In the table before t; then rows of t change that it has not read."""
+        self.insert(1, 2, 3)
+        self.sql("CREATE TABLE a (id int PRIMARY KEY, i interval); INSERT INTO a VALUES (1, '178000000 years')")
+        c.start()
+        self.assertEqual(c.wait(60), 1)
+        self.assertIn("interval", c.logs())
+        self.sql("DELETE FROM a; UPDATE t SET v = 'w'; UPDATE t SET n = 7; DELETE FROM t WHERE id = 2;"
+                 "UPDATE t SET raw = 'x' WHERE id = 3")
+        c.start()
+        c.wait_log("publishing the changes up to the new snapshot first", 60)
+
+    def test_changes_before_an_interrupted_snapshot_has_the_rows(self):
+        c = self.pipeline(self.es.url)
+        self.interrupt_snapshot(c)
+        self.same()
+        self.assertEqual(sorted(self.es.documents(self.index)), ["1", "3"])
+        self.sql("UPDATE t SET v = 'y'")
+        self.same()
+
+    def test_interrupted_snapshot_through_kafka(self):
+        kafka = cdcdtest.Kafka()
+        self.addCleanup(kafka.stop)
+        capture = self.pipeline(None)
+        capture.config["sink"] = {"kafka": {"bootstrap.servers": kafka.bootstrap}}
+        index = self.pipeline(self.es.url)
+        index.config["source"] = {"kafka": {"bootstrap.servers": kafka.bootstrap, "topics.refresh.interval.ms": 300}}
+        self.interrupt_snapshot(capture)
+        index.start()
+        want = self.table()
+        self.until("the index to be equal", lambda: self.es.documents(self.index) == want, 60)
+        self.assertEqual(index.stop(), 0)
+        rows = [r for r in kafka.read(self.index) if r["key"]["id"] == 3]
+        self.assertEqual([(r["value"]["op"], r["headers"].get("cdcd.row")) for r in rows],
+                         [("u", "follows")] * 3 + [("r", None)])
+
     def test_truncate(self):
         self.insert(1, 2)
         c = self.pipeline(self.es.url)

@@ -256,6 +256,24 @@ static void unchanged_filled_from_before(void **state)
     close_all(&f);
 }
 
+/* A value that the log does not carry, of a row that a snapshot has still to read. */
+static void row_that_follows(void **state)
+{
+    static const struct cdcd_cell after[] = {C_INT(2), C_UNCHANGED, C_DEC("2.25")};
+    struct fixture f;
+    (void)state;
+    open_default(&f);
+    et_event(&f.t, CDCD_OP_UPDATE, f.rif, NULL, after)->row_follows = true;
+    et_event(&f.t, CDCD_OP_UPDATE, f.rif, NULL, after);
+    et_event(&f.t, CDCD_OP_UPDATE, f.rif, NULL, row_2)->row_follows = true;
+    et_encode(&f.t);
+    header_is(et_record(&f.t, 0), "cdcd.row", "follows", false);
+    header_is(et_record(&f.t, 1), "cdcd.row", NULL, false);
+    header_is(et_record(&f.t, 2), "cdcd.row", NULL, false);
+    assert_non_null(et_header(et_record(&f.t, 0), "cdcd.pos"));
+    close_all(&f);
+}
+
 static void without_key(void **state)
 {
     static const struct cdcd_cell row[] = {C_INT(2), C_TEXT("y")};
@@ -646,6 +664,7 @@ int main(void)
         cmocka_unit_test(no_tombstones),
         cmocka_unit_test(toast_key),
         cmocka_unit_test(unchanged_filled_from_before),
+        cmocka_unit_test(row_that_follows),
         cmocka_unit_test(without_key),
         cmocka_unit_test(truncates),
         cmocka_unit_test(skipped_operations),

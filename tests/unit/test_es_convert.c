@@ -344,6 +344,24 @@ static void unchanged(void **state)
     et_close(&t);
 }
 
+static void row_that_follows(void **state)
+{
+    (void)state;
+    struct et t;
+    et_init(&t);
+    et_open(&t);
+    char *lacks = et_envelope("u", "{\"id\":1,\"a\":" PH "}");
+    et_give(&t, TOPIC, "{\"id\":1}", lacks);
+    assert_false(t.out.row_follows);
+    t.headers[t.nheaders++] = (struct cdcd_header){.name = cdcd_slice_str("cdcd.row"),
+                                                   .value = cdcd_slice_str("follows")};
+    et_give(&t, TOPIC, "{\"id\":1}", lacks);
+    assert_true(t.out.row_follows);
+    assert_int_equal(t.out.nmissing, 1);
+    free(lacks);
+    et_close(&t);
+}
+
 static void own_placeholder(void **state)
 {
     (void)state;
@@ -599,6 +617,7 @@ int main(void)
         cmocka_unit_test(impossible_versions),
         cmocka_unit_test(truncates),
         cmocka_unit_test(unchanged),
+        cmocka_unit_test(row_that_follows),
         cmocka_unit_test(own_placeholder),
         cmocka_unit_test(rows),
         cmocka_unit_test(documents_of_every_form),

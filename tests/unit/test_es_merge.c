@@ -269,6 +269,25 @@ static void deleted_already_is_done_with(void **state)
     assert_int_equal(second->action.version, 6);
 }
 
+/* Of a row that an interrupted snapshot has still to read: nothing is written until then. */
+static void row_that_follows_is_waited_for(void **state)
+{
+    struct bench *t = *state;
+    answers(t, "{\"docs\":[{\"_index\":\"i\",\"_id\":\"1\",\"found\":false},"
+               "{\"_index\":\"i\",\"_id\":\"2\",\"found\":true,\"_source\":{\"b\":\"held\"}}]}");
+    struct es_item *first = add(t, "1", 5, "{\"a\":2}", "b");
+    struct es_item *second = add(t, "1", 6, "{\"a\":3}", "b");
+    struct es_item *other = add(t, "2", 6, "{\"a\":3}", "b");
+    first->action.row_follows = second->action.row_follows = other->action.row_follows = true;
+    merge(t);
+    assert_null(first->refused);
+    assert_null(second->refused);
+    assert_int_equal(first->action.kind, ES_DELETE);
+    assert_int_equal(second->action.kind, ES_DELETE);
+    is(other, "{\"a\":3,\"b\":\"held\"}");
+    assert_int_equal(t->server.nasked, 1);
+}
+
 static void column_that_the_document_lacks(void **state)
 {
     struct bench *t = *state;
@@ -354,6 +373,7 @@ int main(void)
         TEST(overtaken_is_not_asked_for),
         TEST(absent_is_refused),
         TEST(deleted_already_is_done_with),
+        TEST(row_that_follows_is_waited_for),
         TEST(column_that_the_document_lacks),
         TEST(bad_answers),
         TEST(other_modes),

@@ -170,6 +170,9 @@ struct cdcd_event {
     uint8_t op;                     /* enum cdcd_op */
     uint8_t snapshot;               /* enum cdcd_snapshot_mark */
     bool in_tx;                     /* MESSAGE: transactional */
+    bool row_follows;               /* UPDATE; set by the coordinator: a snapshot that is not
+                                       complete brings the row whole after this, unless it is
+                                       deleted before */
     struct cdcd_schema *schema;     /* borrowed: the batch holds a reference */
     const struct cdcd_cell *before; /* schema->ncolumns cells, or NULL */
     const struct cdcd_cell *after;  /* the same */
