@@ -561,6 +561,7 @@ void cdcd_pipeline_sink_env(const struct cdcd_config *c, struct cdcd_sink_env *o
         .stateless = source->keeps_position && c->sink_plugin->sink->idempotent,
         .version = source->version,
         .placeholder = c->format.unavailable_value_placeholder,
+        .source_config = c->source_plugin == c->sink_plugin ? c->source_config : NULL,
     };
 }
 

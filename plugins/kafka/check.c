@@ -184,7 +184,10 @@ enum cdcd_rc kafka_check(const void *config, const struct cdcd_sink_env *env,
 {
     struct checking c = {.s = kafka_sink_new(config, env), .report = report};
     (void)err;
+    struct cdcd_error loop = {0};
     if (check_reachable(&c)) {
+        if (kafka_refuse_loop(config, env, &loop) != CDCD_OK)
+            add(&c, CDCD_CHECK_FAIL, "sink.kafka", NULL, "%s", loop.text);
         if (c.s->config->delivery == CDCD_EXACTLY_ONCE)
             check_transactions(&c);
         check_position(&c);

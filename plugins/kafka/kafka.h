@@ -123,6 +123,7 @@ struct cdcd_sink {
     /* owned */
     char *position_name, *notes_name, *transactional_id, *dead_letter_name;
     char instance[33]; /* this process, in hex */
+    bool no_loop;      /* the source is known to read something else */
 
     rd_kafka_t *rk; /* NULL: none */
     unsigned generation;
@@ -330,6 +331,9 @@ enum cdcd_rc kafka_check(const void *config, const struct cdcd_sink_env *env,
 
 /* ---- sink.c ---- */
 /* A sink that is not connected yet. */
+/* loop.c. CONFIG error: the source reads the topics that the sink writes. */
+enum cdcd_rc kafka_refuse_loop(const struct kafka_config *config, const struct cdcd_sink_env *env,
+                               struct cdcd_error *err);
 struct cdcd_sink *kafka_sink_new(const struct kafka_config *config,
                                  const struct cdcd_sink_env *env);
 void kafka_sink_free(struct cdcd_sink *s);

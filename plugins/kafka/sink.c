@@ -278,6 +278,9 @@ static enum cdcd_rc kafka_load(struct cdcd_sink *s, struct cdcd_buf *state,
 {
     cdcd_buf_clear(state);
     session_reset(s);
+    if (!s->no_loop && kafka_refuse_loop(s->config, s->env, err) != CDCD_OK)
+        return CDCD_ERROR;
+    s->no_loop = true;
     if (session_begin(s, notes, err) != CDCD_OK)
         return CDCD_ERROR;
     cdcd_buf_add(state, s->state.ptr, s->state.len);

@@ -597,6 +597,39 @@ class Groups(Source):
         self.assertEqual(sorted(rows), sorted((k, i) for k in count for i in range(count[k])))
 
 
+class Loop(Source):
+    def into(self, other):
+        return self.cdcd({"name": self.prefix, "errors.retry.delay.max.ms": "500ms",
+                          "source": {"kafka": {"bootstrap.servers": self.kafka.bootstrap, "properties": QUICK,
+                                               "topics": [self.topic], "topics.refresh.interval.ms": 300}},
+                          "sink": {"kafka": {"bootstrap.servers": other}}})
+
+    def test_into_the_same_cluster(self):
+        """Under another address too. Nothing of it is written."""
+        self.create()
+        self.put([("k", 1)])
+        for address in (self.kafka.bootstrap, self.kafka.bootstrap.replace("127.0.0.1", "localhost")):
+            c = self.into(address)
+            r = c.run("check", check=False)
+            self.assertEqual(r.returncode, 1)
+            self.assertRegex(r.stdout, r"FAIL +sink: sink.kafka: .*are the same cluster")
+            c.start()
+            self.ends(c, 2, r"source.kafka \(%s\) and sink.kafka \(%s\) are the same cluster, \S+, and records keep"
+                      % (re.escape(self.kafka.bootstrap), re.escape(address)), "for ever. Write into another")
+        self.assertEqual(len(self.in_kafka()), 1)
+
+    def test_into_another_cluster(self):
+        self.create()
+        other = cdcdtest.Kafka()
+        self.addCleanup(other.stop)
+        self.put([("k", 1), ("k", 2)])
+        c = self.into(other.bootstrap)
+        self.assertNotIn("same cluster", c.run("check", check=False).stdout)
+        c.start()
+        wait_until("both", lambda: len(other.read("^%s$" % re.escape(self.topic))) == 2, 60)
+        self.stop(c)
+
+
 class FromPostgres(Source):
     @classmethod
     def setUpClass(cls):

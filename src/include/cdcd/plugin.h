@@ -237,6 +237,9 @@ struct cdcd_sink_env {
     /* unavailable.value.placeholder, as configured: what stands in records for a value that the log
      * left out since it did not change. NULL: the default. */
     const char *placeholder;
+    /* The configuration of the source, when it is of the same plugin as the sink: it can tell
+     * whether it would write what is read. Else NULL. */
+    const void *source_config;
 };
 
 struct cdcd_sink;
