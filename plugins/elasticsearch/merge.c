@@ -319,6 +319,13 @@ static enum cdcd_rc absent(struct cdcd_sink *s, struct want *wants, size_t n,
         else
             wants[left++] = wants[i];
     }
+    /* In an index that the server has made by itself nothing is to be found. */
+    for (size_t i = 0; i < left; i++) {
+        struct cdcd_slice index = wants[i].item->action.index;
+        if ((i == 0 || !cdcd_slice_eq(index, wants[i - 1].item->action.index)) &&
+            es_index_same(s, index, err) != CDCD_OK)
+            return CDCD_ERROR;
+    }
     return left ? probe_deleted(s, wants, left, err) : CDCD_OK;
 }
 

@@ -400,6 +400,18 @@ class Deleted(StubCase):
         self.assertIn("is not there any more", c.logs())
         self.assertNotIn(self.index, self.stub.indexes)
 
+    def test_under_a_record_without_its_columns(self):
+        """No policy is asked about a document that was in the other index."""
+        self.stub.indexes[self.index] = Index()
+        self.sql("ALTER TABLE t ADD big text; INSERT INTO t SELECT 1, 'a', 1, %s" % OtherRequests.BIG % "x")
+        c = self.started(self.stub.url, errors__policy="skip")
+        self.wait_equal(self.documents)
+        with self.stub.lock:
+            self.stub.indexes[self.index] = Index()
+        self.sql("UPDATE t SET n = 2")
+        self.refused(c, "another one has its name now")
+        self.assertNotIn("incomplete_document", c.logs())
+
     def test_while_it_is_stopped(self):
         c = self.plain()
         self.assertEqual(c.stop(), 0)
