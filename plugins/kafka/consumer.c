@@ -421,12 +421,40 @@ static enum cdcd_rc fill(struct cdcd_source *s, struct cdcd_batch *b, int64_t de
     return CDCD_OK;
 }
 
-static void resume_fetching(struct cdcd_source *s)
+void kafka_consumer_resume(struct cdcd_source *s, const rd_kafka_topic_partition_list_t *list)
+{
+    rd_kafka_topic_partition_list_t *l = rd_kafka_topic_partition_list_new(list->cnt);
+    for (int i = 0; i < list->cnt; i++) {
+        const rd_kafka_topic_partition_t *tp = &list->elems[i];
+        struct kafka_part *p = kafka_offsets_part(&s->offsets, tp->topic, tp->partition);
+        if (p->paused)
+            rd_kafka_topic_partition_list_add(l, tp->topic, tp->partition);
+        p->paused = false;
+    }
+    if (l->cnt)
+        rd_kafka_resume_partitions(s->rk, l);
+    rd_kafka_topic_partition_list_destroy(l);
+}
+
+static void pause_all(struct cdcd_source *s)
 {
     rd_kafka_topic_partition_list_t *list;
-    if (!s->paused || rd_kafka_assignment(s->rk, &list) != RD_KAFKA_RESP_ERR_NO_ERROR)
+    if (rd_kafka_assignment(s->rk, &list) != RD_KAFKA_RESP_ERR_NO_ERROR)
         return;
-    rd_kafka_resume_partitions(s->rk, list);
+    rd_kafka_pause_partitions(s->rk, list);
+    for (int i = 0; i < list->cnt; i++)
+        kafka_offsets_part(&s->offsets, list->elems[i].topic, list->elems[i].partition)->paused =
+            true;
+    rd_kafka_topic_partition_list_destroy(list);
+    s->paused = true;
+}
+
+static void resume_all(struct cdcd_source *s)
+{
+    rd_kafka_topic_partition_list_t *list;
+    if (rd_kafka_assignment(s->rk, &list) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return;
+    kafka_consumer_resume(s, list);
     rd_kafka_topic_partition_list_destroy(list);
     s->paused = false;
 }
@@ -438,7 +466,8 @@ enum cdcd_rc kafka_consumer_read(struct cdcd_source *s, struct cdcd_batch *b, in
     s->last_read = cdcd_now_ms();
     rd_kafka_poll(s->rk, 0); /* errors and commits; not rd_kafka_poll_set_consumer, with which this
                               * call, in kafka_list too, would meet records and abort */
-    resume_fetching(s);
+    if (s->paused)
+        resume_all(s);
     if (!s->env->replay) {
         kafka_group_serve(s);
         if (s->last_read >= s->next_refresh && kafka_source_refresh(s, err) != CDCD_OK)
@@ -471,12 +500,8 @@ static void complain(struct cdcd_source *s, int64_t now)
  * not take us for dead. */
 static void stay(struct cdcd_source *s)
 {
-    rd_kafka_topic_partition_list_t *list;
-    if (!s->paused && rd_kafka_assignment(s->rk, &list) == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        rd_kafka_pause_partitions(s->rk, list);
-        rd_kafka_topic_partition_list_destroy(list);
-        s->paused = true;
-    }
+    if (!s->paused)
+        pause_all(s);
     rd_kafka_poll(s->rk, 0);
     if (!s->stash)
         s->stash = rd_kafka_consumer_poll(s->rk, 0);

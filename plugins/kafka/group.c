@@ -219,6 +219,8 @@ static void assign(struct cdcd_source *s, rd_kafka_topic_partition_list_t *list)
         fail(s, &err);
         rd_kafka_error_destroy(e);
     }
+    /* Paused when they went, they would come as such, and nobody would fetch them. */
+    kafka_consumer_resume(s, list);
     cdcd_info("kafka", "group %s: %d partition(s) come, %d in all", s->group, list->cnt,
               s->assigned);
 }

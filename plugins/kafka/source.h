@@ -55,6 +55,7 @@ struct kafka_part {
     bool assigned;
     bool lost;          /* left the group without a goodbye: nobody took note of how far it was */
     bool eof;           /* read to its end */
+    bool paused;        /* librdkafka knows it as paused, also while it is somebody else's */
     bool verify;        /* the first record may be the one of read.last, to be compared */
     bool ended;         /* replay: its end is reached */
     int64_t committed;  /* what the group was told */
@@ -166,6 +167,8 @@ enum cdcd_rc kafka_consumer_read(struct cdcd_source *s, struct cdcd_batch *b, in
                                  struct cdcd_error *err);
 /* While nobody takes batches: stays a member of the group. */
 enum cdcd_rc kafka_consumer_idle(struct cdcd_source *s, int64_t now, struct cdcd_error *err);
+/* Those of them that were paused are fetched again. */
+void kafka_consumer_resume(struct cdcd_source *s, const rd_kafka_topic_partition_list_t *list);
 
 /* consumer_topics.c */
 /* Whether the topic is one of those to be read. */

@@ -115,6 +115,29 @@ class Shared(source.Source):
         self.stop(c)
         self.assertNotRegex(c.logs(), "took this instance for stuck")
 
+    def test_index_away_and_then_the_broker(self):
+        """Fetching rests while the index is away; the partitions are lost meanwhile, and come back later."""
+        self.create(4)
+        self.offset = 0
+        rng, want = random.Random(2), {}
+        c = self.instance().start()
+        with source.Put(self.kafka) as p:
+            self.change(p, want, rng, 500)
+            wait_until("the index to be equal", lambda: self.documents() == want, 60, 0.3)
+            self.search.kill()
+            for _ in range(16):
+                self.change(p, want, rng, 500)
+                time.sleep(0.2)
+            self.kafka.kill()
+            c.wait_log("were taken away, 0 left", 60)
+            self.search.start_again()
+            wait_until("the index to have what was read", lambda: len(self.documents()) > 0, 60, 0.3)
+            time.sleep(2)
+            self.kafka.start_again()
+            self.change(p, want, rng, 500)
+            wait_until("the index to be equal", lambda: self.documents() == want, 60, 0.5)
+        self.stop(c)
+
 
 if __name__ == "__main__":
     cdcdtest.main()
