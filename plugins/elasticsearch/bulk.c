@@ -57,6 +57,8 @@ void es_bulk_reset(struct cdcd_sink *s)
     s->held = NULL;
     s->held_until = 0;
     s->held_tries = 0;
+    s->doubts = NULL;
+    s->ndoubts = 0;
     s->taken = s->settled = s->durable = 0;
 }
 
@@ -64,6 +66,7 @@ void es_bulk_add(struct cdcd_sink *s, struct cdcd_batch *b)
 {
     b->next = NULL;
     b->outstanding = 0;
+    s->doubts_since = cdcd_now_ms();
     *(s->last ? &s->last->next : &s->first) = b;
     s->last = b;
     s->taken = b->seq;
@@ -306,7 +309,10 @@ void es_give_back(struct cdcd_sink *s)
 
 enum cdcd_rc es_bulk_pump(struct cdcd_sink *s, bool now, struct cdcd_error *err)
 {
-    if (convert(s, err) != CDCD_OK || start_lanes(s, now, err) != CDCD_OK)
+    if (convert(s, err) != CDCD_OK)
+        return CDCD_ERROR;
+    es_doubts_serve(s);
+    if (start_lanes(s, now, err) != CDCD_OK)
         return CDCD_ERROR;
     es_give_back(s);
     return CDCD_OK;

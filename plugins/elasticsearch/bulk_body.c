@@ -58,6 +58,10 @@ static enum cdcd_rc drop_refused(struct cdcd_sink *s, struct es_lane *lane, stru
     for (size_t i = 0; i < lane->nitems; i++) {
         struct es_item *item = lane->items[i];
         enum es_fate fate = ES_FATE_SEND;
+        if (item->refused && item->doubtful) {
+            es_doubt(s, item);
+            continue;
+        }
         if (item->refused) {
             const char *why = item->refused;
             if (es_refuse(s, item, "incomplete_document", why, &fate, err) != CDCD_OK) {
@@ -216,6 +220,7 @@ enum cdcd_rc es_body_make(struct cdcd_sink *s, struct es_lane *lane, struct cdcd
     if (refused && drop_refused(s, lane, err) != CDCD_OK)
         return CDCD_ERROR;
     newest_only(s, lane);
+    es_doubts_tell(s, lane);
     size_t bytes = 0;
     for (size_t i = 0; i < lane->nitems; i++)
         bytes += es_item_bytes(lane->items[i]) + 32;

@@ -412,6 +412,11 @@ static void wait_for_lanes(const struct cdcd_sink *s, int timeout_ms)
         if (s->held_until < until)
             until = s->held_until;
     }
+    if (s->doubts) {
+        waits = true;
+        if (es_doubts_end(s) < until)
+            until = es_doubts_end(s);
+    }
     if (es_state_dirty(s)) {
         waits = true;
         if (s->next_store < until)

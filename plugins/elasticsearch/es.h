@@ -14,6 +14,7 @@
  *   route.c      topic -> index; ids
  *   mapping.c    shape -> mappings, the index template, indexes and their aliases
  *   merge.c      columns that a record does not carry: taken from the document as it is
+ *   doubt.c      records without such columns whose document is not there, until it is known why
  *   truncate.c   a TRUNCATE: older documents deleted
  *   state.c      the position, notes, and which instance has the pipeline
  *   rebuild.c    the steps of cdcd replay; rebuild_index.c: what they ask of the server

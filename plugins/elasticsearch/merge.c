@@ -11,7 +11,7 @@
  * applied before a crash. Then its delete has left a version that refuses older ones, and this
  * record is done with. Or it was never there: a snapshot that was interrupted reads the rows that
  * are left after the changes up to its new view, whose records say so (header cdcd.row). Otherwise
- * it is refused.
+ * it is refused, but not before doubt.c.
  *
  * While an index is built beside the live one, a document that the new one lacks is looked for in
  * the live one: compaction may have left of a row only a record without the column. If that does
@@ -250,9 +250,10 @@ static void take_probe(void *ctx, size_t i, const struct es_result *r)
     struct es_item *item = p->wants[i].item;
     if (r->verdict == ES_STALE)
         make_void(item);
-    else if (r->verdict == ES_GONE)
+    else if (r->verdict == ES_GONE) {
         item->refused = refusal(item, (struct cdcd_slice){NULL, 0});
-    else
+        item->doubtful = !item->sure;
+    } else
         p->failed = true;
 }
 

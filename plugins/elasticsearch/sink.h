@@ -33,9 +33,11 @@ struct es_item {
     bool ready;          /* its index is, and action.index is where it goes */
     uint32_t sent;       /* how often */
     unsigned lane;
-    bool again; /* while a reply is read: put in front of the queue afterwards */
-    bool dead;  /* it is the document of the dead-letter index for its record */
-    bool bare;  /* dead, without the record's value */
+    bool again;    /* while a reply is read: put in front of the queue afterwards */
+    bool doubtful; /* refused, as its document is not there: see doubt.c */
+    bool sure;     /* nothing that came since tells why */
+    bool dead;     /* it is the document of the dead-letter index for its record */
+    bool bare;     /* dead, without the record's value */
 };
 
 struct es_queue {
@@ -93,12 +95,15 @@ struct cdcd_sink {
     struct cdcd_batch *converting;   /* the one that is being converted, or the next one */
     struct cdcd_record *cursor;      /* next record of it, when begun */
     bool begun;
-    struct es_item *held; /* of the record at the cursor, converted: it waits for the server to
-                             have its index ready, or, a TRUNCATE, for all before it. In the
-                             arena of its batch */
-    int64_t held_until;   /* monotonic ms: it is not tried before */
-    unsigned held_tries;  /* that failed, in a row */
-    size_t open;          /* items that are not settled */
+    struct es_item *held;   /* of the record at the cursor, converted: it waits for the server to
+                               have its index ready, or, a TRUNCATE, for all before it. In the
+                               arena of its batch */
+    int64_t held_until;     /* monotonic ms: it is not tried before */
+    unsigned held_tries;    /* that failed, in a row */
+    size_t open;            /* items that are not settled */
+    struct es_item *doubts; /* of them, those that wait to be told of, the newest first */
+    size_t ndoubts;
+    int64_t doubts_since; /* monotonic ms of the last record that came */
     uint64_t taken;       /* seq of the last batch that was taken */
     uint64_t settled;     /* up to here everything is in the index */
     uint64_t durable;     /* up to here it is reported */
@@ -224,6 +229,16 @@ void es_place(const struct cdcd_record *r, char *out, size_t size);
  * Called before each body; cheap when nothing is missing. */
 enum cdcd_rc es_merge(struct cdcd_sink *s, struct es_item *const *items, size_t n,
                       struct cdcd_error *err);
+
+/* ---- doubt.c ---- */
+/* Keeps an item back whose document is not there. */
+void es_doubt(struct cdcd_sink *s, struct es_item *item);
+/* What is about to be sent tells of earlier ones of its id. */
+void es_doubts_tell(struct cdcd_sink *s, const struct es_lane *lane);
+/* When waiting for more has no use, monotonic ms; INT64_MAX: it has. */
+int64_t es_doubts_end(const struct cdcd_sink *s);
+/* Then they are tried once more, and refused. */
+void es_doubts_serve(struct cdcd_sink *s);
 
 /* ---- truncate.c ---- */
 /* Called when everything before is settled and nothing is under way. May be repeated. */

@@ -98,6 +98,22 @@ class Toast(Base):
         self.pipeline(self.es.url, errors__policy="skip").start()
         wait_until("the document", lambda: self.es.documents(self.index).get("1") == self.table()["1"])
 
+    def test_a_document_that_was_deleted_and_the_index_has_forgotten_it(self):
+        """As after a crash, when records come again and the server was restarted, too."""
+        self.insert(1, 2, 3)
+        c = self.started(self.es.url)
+        self.same()
+        c.kill()
+        self.es.request("DELETE", "/%s-000001" % self.index)
+        self.es.request("PUT", "/%s-000001" % self.index, {"aliases": {self.index: {"is_write_index": True}}})
+        # Each in a request of its own.
+        self.sql("DELETE FROM t WHERE id = 3; UPDATE t SET v = 'w'; UPDATE t SET v = 'x' WHERE id = 1;"
+                 "UPDATE t SET big = 'y', raw = 'z' WHERE id = 1; UPDATE t SET v = 'y' WHERE id = 1;"
+                 "DELETE FROM t WHERE id = 2")
+        c = self.pipeline(self.es.url, bulk__max__bytes=1024).start()
+        self.same()
+        self.assertEqual(c.stop(), 0)
+
     def test_leave_out_and_stop(self):
         self.insert(1)
         self.started(self.es.url, missing__columns="leave-out")

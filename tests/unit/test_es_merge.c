@@ -241,6 +241,7 @@ static void absent_is_refused(void **state)
     struct es_item *item = add(t, "1", 5, "{\"a\":2}", "b");
     merge(t);
     assert_non_null(item->refused);
+    assert_true(item->doubtful);
     assert_non_null(strstr(item->refused, "column b"));
     assert_non_null(strstr(item->refused, "the index lacks the document"));
     assert_non_null(strstr(item->refused, "REPLICA IDENTITY FULL"));
@@ -248,6 +249,51 @@ static void absent_is_refused(void **state)
           "POST /i/_bulk?filter_path=errors,error,items.*.status,items.*.error "
           "{\"delete\":{\"_index\":\"i\",\"_id\":\"1\",\"version\":4,\"version_type\":"
           "\"external_gte\"}}\n");
+}
+
+static void later_records_tell_of_doubts(void **state)
+{
+    struct bench *t = *state;
+    struct es_item *first = add(t, "1", 5, "{}", "b"), *second = add(t, "1", 6, "{}", "b"),
+                   *other = add(t, "2", 6, "{}", "b"), *early = add(t, "1", 4, NULL, NULL),
+                   *late = add(t, "1", 7, NULL, NULL);
+    es_doubt(&t->s, first);
+    es_doubt(&t->s, other);
+    es_doubt(&t->s, second);
+    es_doubts_tell(&t->s, &(struct es_lane){.items = &early, .nitems = 1});
+    assert_null(early->older);
+    assert_int_equal(t->s.ndoubts, 3);
+    es_doubts_tell(&t->s, &(struct es_lane){.items = &late, .nitems = 1});
+    assert_ptr_equal(late->older, second);
+    assert_ptr_equal(second->older, first);
+    assert_null(first->older);
+    assert_int_equal(t->s.ndoubts, 1);
+    assert_ptr_equal(t->s.doubts, other);
+}
+
+static void doubts_end_when_nothing_comes(void **state)
+{
+    struct bench *t = *state;
+    struct es_lane lane = {0};
+    struct es_item *first = add(t, "1", 5, "{}", "b"), *second = add(t, "2", 6, "{}", "b");
+    t->s.lanes = &lane;
+    es_doubt(&t->s, first);
+    es_doubt(&t->s, second);
+    t->s.open = 3; /* a request is under way */
+    t->s.doubts_since -= 10000;
+    es_doubts_serve(&t->s);
+    assert_int_equal(t->s.ndoubts, 2);
+    t->s.open = 2;
+    es_doubts_serve(&t->s);
+    assert_int_equal(t->s.ndoubts, 0);
+    assert_ptr_equal(lane.queue.first, first);
+    assert_ptr_equal(first->next, second);
+    /* Then they are refused. */
+    answers(t, "{\"docs\":[{\"found\":false},{\"found\":false}]}");
+    answers(t, "{\"items\":[{\"delete\":{\"status\":404}},{\"delete\":{\"status\":404}}]}");
+    merge(t);
+    assert_non_null(first->refused);
+    assert_false(first->doubtful);
 }
 
 static void deleted_already_is_done_with(void **state)
@@ -372,6 +418,8 @@ int main(void)
         TEST(chain_from_the_index),
         TEST(overtaken_is_not_asked_for),
         TEST(absent_is_refused),
+        TEST(later_records_tell_of_doubts),
+        TEST(doubts_end_when_nothing_comes),
         TEST(deleted_already_is_done_with),
         TEST(row_that_follows_is_waited_for),
         TEST(column_that_the_document_lacks),
