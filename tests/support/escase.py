@@ -17,7 +17,7 @@ _pg = None
 def postgres():
     global _pg
     if _pg is None:
-        _pg = cdcdtest.Postgres(None, "max_replication_slots=60", "max_wal_senders=60")
+        _pg = cdcdtest.Postgres(None, "max_replication_slots=100", "max_wal_senders=100")
         unittest.addModuleCleanup(_pg.stop)
     return _pg
 
