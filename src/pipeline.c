@@ -552,6 +552,12 @@ static bool stopping(void *ctx)
     return cdcd_pipeline_ending(ctx);
 }
 
+static enum cdcd_rc look(void *ctx, struct cdcd_place *place, struct cdcd_error *err)
+{
+    const struct cdcd_pipeline *p = ctx;
+    return p->source_ops->look(p->config->source_config, &p->source_env, place, err);
+}
+
 void cdcd_pipeline_sink_env(const struct cdcd_config *c, struct cdcd_sink_env *out)
 {
     const struct cdcd_source_ops *source = c->source_plugin->source;
@@ -622,6 +628,7 @@ enum cdcd_rc cdcd_pipeline_new(const struct cdcd_config *config,
     p->sink_env.stateless = p->sink_env.stateless && !options->replay;
     p->sink_env.replay = options->replay;
     p->sink_env.stopping = stopping;
+    p->sink_env.look = p->source_ops->look ? look : NULL;
     p->source_env.want_schemas = wants_schemas(p);
     p->source_env.replay = options->replay;
     p->source_env.replay_from = options->replay_from;

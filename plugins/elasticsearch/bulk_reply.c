@@ -177,6 +177,24 @@ static void denied(struct answers *x, const struct es_item *item, const struct e
                            (int)item->action.index.len, item->action.index.ptr, r->type, r->reason);
 }
 
+/* The index has something newer: so it is done, unless it cannot be. */
+static void stale(struct answers *x, struct es_item *item, const struct es_result *r)
+{
+    struct cdcd_error why = {0};
+    if (x->rc != CDCD_OK)
+        return;
+    if (es_stale(x->s, item, r->reason, &why) == CDCD_OK) {
+        x->s->counters.conflicts++;
+        es_settle(x->s, item);
+    } else if (why.class == CDCD_ERR_RETRY) {
+        es_complain(x->s, &why);
+        send_again(x, item);
+    } else {
+        *x->err = why;
+        x->rc = CDCD_ERROR;
+    }
+}
+
 static void take_item(void *ctx, size_t i, const struct es_result *r)
 {
     struct answers *x = ctx;
@@ -192,10 +210,7 @@ static void take_item(void *ctx, size_t i, const struct es_result *r)
         *(item->action.kind == ES_DELETE ? &s->counters.deletes : &s->counters.documents) += 1;
         es_settle(s, item);
         return;
-    case ES_STALE:
-        s->counters.conflicts++;
-        es_settle(s, item);
-        return;
+    case ES_STALE: stale(x, item, r); return;
     case ES_GONE:
         s->counters.missing++;
         es_settle(s, item);

@@ -6,6 +6,7 @@
  *   server.c     what the server is and can
  *   bulk*.c      lanes: items in queues, bodies, what replies do to them, sizes that adapt
  *   reply.c      the items of a bulk's reply: done, again, refused
+ *   stale.c      refused as older: whether it is
  *   policy.c     refused documents: stop, dead-letter index, skip
  *   convert.c    one record -> what is to be done in the index; its parts: convert_*.c, convert.h
  *   document.c   documents of MongoDB -> plain JSON

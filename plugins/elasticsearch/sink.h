@@ -109,6 +109,7 @@ struct cdcd_sink {
     uint64_t durable;     /* up to here it is reported */
     int64_t last_progress, next_complaint;
     int64_t stored, next_store; /* the state; it is not stored before */
+    int64_t next_look;          /* the topic is not looked at before, see stale.c */
     bool blocked;               /* the complaint is about an index that takes no writes */
     char complaint[512];        /* why the last item or request has to be sent again */
 
@@ -206,6 +207,12 @@ bool es_bulk_items(struct cdcd_slice body, size_t n,
                    void (*take)(void *ctx, size_t i, const struct es_result *r), void *ctx);
 /* What a status and a type of error mean for one item. */
 enum es_verdict es_judge(long status, const char *type, const char *reason, bool is_delete);
+
+/* ---- stale.c ---- */
+/* An item was refused as the index has something newer (reason: the server's). LOSS: that is of
+ * another log. RETRY: it cannot be told now. */
+enum cdcd_rc es_stale(struct cdcd_sink *s, const struct es_item *item, const char *reason,
+                      struct cdcd_error *err);
 
 /* ---- policy.c ---- */
 enum es_fate {

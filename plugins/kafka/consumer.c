@@ -70,7 +70,7 @@ static void *destroy(void *rk)
 
 /* librdkafka 2.0 waits for ever for a thread of its own after a partition was read whose topic was
  * deleted. It is left to wait alone then: nothing of ours is called any more. */
-static void destroy_or_leave(rd_kafka_t *rk)
+void kafka_destroy_or_leave(rd_kafka_t *rk)
 {
     pthread_t thread;
     struct timespec until;
@@ -102,7 +102,7 @@ void kafka_consumer_end(struct cdcd_source *s)
     }
     if (s->started)
         rd_kafka_consumer_close(s->rk);
-    destroy_or_leave(s->rk);
+    kafka_destroy_or_leave(s->rk);
     s->rk = NULL;
 }
 

@@ -278,5 +278,6 @@ const struct cdcd_source_ops kafka_source = {
     .describe = kafka_offsets_describe,
     .records = true,
     .keeps_position = true,
+    .look = kafka_source_look,
     .progress = kafka_replay_progress,
 };

@@ -6,6 +6,7 @@
  *   consumer_topics.c  which topics there are, new ones and those that are gone
  *   consumer_place.c   where a partition is read from, and whether nothing is lost there
  *   consumer_replay.c  reading up to an end without a group
+ *   consumer_look.c    one record, looked at for a sink
  *   consumer_check.c   cdcd check, cdcd drop
  *   group.c            partitions that come and go with the group; commits
  *   offsets.c          positions: partitions and their offsets, as JSON
@@ -162,6 +163,8 @@ static inline bool kafka_source_stopping(const struct cdcd_source *s)
 /* Connects: s->rk. */
 enum cdcd_rc kafka_consumer_begin(struct cdcd_source *s, struct cdcd_error *err);
 void kafka_consumer_end(struct cdcd_source *s);
+/* Destroys a client, or leaves it to itself when librdkafka waits for ever. */
+void kafka_destroy_or_leave(rd_kafka_t *rk);
 /* Takes what is there into the batch, until it is full or the deadline has passed. */
 enum cdcd_rc kafka_consumer_read(struct cdcd_source *s, struct cdcd_batch *b, int64_t deadline,
                                  struct cdcd_error *err);
@@ -226,6 +229,10 @@ enum cdcd_rc kafka_schemas_begin(struct cdcd_source *s, struct cdcd_error *err);
 /* Puts the schema of this version into the batch, if it is not in this session yet. */
 enum cdcd_rc kafka_schemas_need(struct cdcd_source *s, struct cdcd_batch *b,
                                 struct cdcd_slice version, struct cdcd_error *err);
+
+/* consumer_look.c */
+enum cdcd_rc kafka_source_look(const void *config, const struct cdcd_source_env *env,
+                               struct cdcd_place *place, struct cdcd_error *err);
 
 /* consumer_check.c */
 enum cdcd_rc kafka_source_check(const void *config, const struct cdcd_source_env *env,

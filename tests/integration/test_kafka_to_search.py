@@ -139,5 +139,89 @@ class Shared(source.Source):
         self.stop(c)
 
 
+class Offsets(Shared):
+    """Offsets are the versions of documents: where they do not tell what is newer, that is said."""
+
+    def rows(self, n, value, keys=None):
+        return [({"id": k}, {"before": None, "after": {"id": k, "v": value}, "op": "c"})
+                for k in (keys if keys is not None else range(n))]
+
+    def values(self):
+        return {i: d["v"] for i, d in self.documents().items()}
+
+    def filled(self, n):
+        self.create()
+        self.put(self.rows(n, "old"), partition=0)
+        c = self.instance().start()
+        wait_until("all rows", lambda: self.values() == {str(i): "old" for i in range(n)}, 60, 0.3)
+        return c
+
+    def anew(self):
+        self.ktopic("delete", self.topic)
+        wait_until("the topic to go", lambda: not self.exists())
+        self.create()
+
+    def exists(self):
+        r = cdcdtest.run([os.path.join(cdcdtest.SUPPORT, "kread"), self.kafka.bootstrap,
+                          "^%s$" % self.topic.replace(".", r"\."), "--from-beginning", "--until-end"])
+        return not r.stderr.startswith("0 ")
+
+    def made_anew(self, n, rows, pattern):
+        """While it was stopped: Kafka forgets the group's offsets with the topic."""
+        c = self.filled(n)
+        self.stop(c)
+        self.anew()
+        self.put(rows, partition=0)
+        for _ in range(2):
+            c.start()
+            self.ends(c, 3, pattern, "was made anew, or partitions were added", "cdcd replay")
+        r = c.run("replay", "--yes", check=False)  # rows of the old topic that the new one lacks
+        self.assertEqual(r.returncode, 0, r.stderr[-3000:])
+        c.start()
+        self.put([({"id": 1}, {"before": None, "after": {"id": 1, "v": "newest"}, "op": "u"})], partition=0)
+        want = {str(k["id"]): "new" for k, _ in rows}
+        want["1"] = "newest"
+        wait_until("the new topic's rows", lambda: self.values() == want, 60, 0.3)
+        self.stop(c)
+
+    def test_topic_made_anew_and_shorter(self):
+        self.made_anew(100, self.rows(0, "new", [99, 98]), r"is refused as older than version 9[89], but the "
+                                                           r"partition ends at offset 2")
+
+    def test_topic_made_anew_and_longer(self):
+        """Nothing but the records themselves tells it: a key stands at another offset now."""
+        rows = self.rows(0, "new", list(range(99, -1, -1)) + list(range(100, 300)))
+        self.made_anew(100, rows, r"is refused as older than version \d+, but the record there has the key")
+
+    def test_partitions_added(self):
+        """A key that has moved to a new partition is not left as it was without a word."""
+        c = self.filled(100)
+        self.ktopic("grow", self.topic, 2)
+        c.wait_log("2 in all", 60)
+        self.put(self.rows(0, "new", [1000, 1001]), partition=1)
+        wait_until("new rows", lambda: len(self.values()) == 102, 60, 0.3)
+        self.put(self.rows(0, "moved", [50]), partition=1)
+        self.ends(c, 3, "_id 50: topic %s, partition 1, offset 2 is refused as older than version 50, but the partition "
+                        "ends at offset 3" % self.topic)
+
+    def test_read_again(self):
+        """By another group, from the beginning: what is older than the index is in good order."""
+        self.create()
+        self.put([r for i in range(50) for r in self.rows(20, i)], partition=0)
+        c = self.instance().start()
+        want = {str(i): 49 for i in range(20)}
+        wait_until("all rows", lambda: self.values() == want, 60, 0.3)
+        self.stop(c)
+        c.config["source"]["kafka"]["group.id"] = self.prefix + "-again"
+        c.config["log.level"] = "debug"
+        c.config["sink"]["elasticsearch"]["bulk.max.bytes"] = 1024
+        c.start()
+        self.put(self.rows(0, 100, [100]), partition=0)
+        want["100"] = 100
+        wait_until("the new row", lambda: self.values() == want, 60, 0.3)
+        self.stop(c)
+        self.assertRegex(c.logs(), r" [1-9]\d* older than the index")
+
+
 if __name__ == "__main__":
     cdcdtest.main()

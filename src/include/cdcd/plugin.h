@@ -115,6 +115,16 @@ struct cdcd_lag {
     int64_t millis; /* age of the newest event read; -1 unknown */
 };
 
+/* A record of a source of records, asked for by its place. */
+struct cdcd_place {
+    const char *topic;
+    int32_t partition;
+    int64_t offset;
+    int64_t end;         /* set: the partition ends before this offset */
+    bool found;          /* set: the record is there, and */
+    struct cdcd_buf key; /* this is its key; owned by who asks */
+};
+
 struct cdcd_source_ops {
     const char *connector; /* source.connector: "postgresql" */
     const struct cdcd_option *options;
@@ -213,6 +223,10 @@ struct cdcd_source_ops {
     uint64_t (*version)(struct cdcd_pos pos);
     /* Optional, with env.replay: how far it has come, in records. */
     void (*progress)(struct cdcd_source *s, uint64_t *done, uint64_t *total);
+    /* Optional, a source of records: looks at one, with a connection of its own. Not found before
+     * the end: it is not kept any more. Any thread. */
+    enum cdcd_rc (*look)(const void *config, const struct cdcd_source_env *env,
+                         struct cdcd_place *place, struct cdcd_error *err);
     /* Rows of a snapshot are marked `true`, its last one `last`; no other marks (MongoDB). */
     bool few_marks;
 };
@@ -240,6 +254,8 @@ struct cdcd_sink_env {
     /* The configuration of the source, when it is of the same plugin as the sink: it can tell
      * whether it would write what is read. Else NULL. */
     const void *source_config;
+    /* Looks at a record of the source, see cdcd_source_ops. NULL: it cannot. */
+    enum cdcd_rc (*look)(void *ctx, struct cdcd_place *place, struct cdcd_error *err);
 };
 
 struct cdcd_sink;
