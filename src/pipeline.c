@@ -500,11 +500,17 @@ static int64_t first_delay(const struct cdcd_pipeline *p)
     return most < BACKOFF_FIRST_MS ? most : BACKOFF_FIRST_MS;
 }
 
+/* The lock is held. */
+static void set_last_error(struct cdcd_pipeline *p, const char *text)
+{
+    snprintf(p->stats.last_error, sizeof p->stats.last_error, "%.500s", text);
+    p->stats.last_error_us = cdcd_wallclock_us();
+}
+
 static void note_error(struct cdcd_pipeline *p, const struct cdcd_error *err, bool again)
 {
     pthread_mutex_lock(&p->lock);
-    snprintf(p->stats.last_error, sizeof p->stats.last_error, "%.500s", err->text);
-    p->stats.last_error_us = cdcd_wallclock_us();
+    set_last_error(p, err->text);
     p->stats.retries += again;
     p->stats.failed = !again;
     pthread_mutex_unlock(&p->lock);
@@ -550,6 +556,14 @@ enum cdcd_rc cdcd_pipeline_run(struct cdcd_pipeline *p, struct cdcd_error *err)
 static bool stopping(void *ctx)
 {
     return cdcd_pipeline_ending(ctx);
+}
+
+static void sink_waits(void *ctx, const char *why)
+{
+    struct cdcd_pipeline *p = ctx;
+    pthread_mutex_lock(&p->lock);
+    set_last_error(p, why);
+    pthread_mutex_unlock(&p->lock);
 }
 
 static enum cdcd_rc look(void *ctx, struct cdcd_place *place, struct cdcd_error *err)
@@ -628,6 +642,7 @@ enum cdcd_rc cdcd_pipeline_new(const struct cdcd_config *config,
     p->sink_env.stateless = p->sink_env.stateless && !options->replay;
     p->sink_env.replay = options->replay;
     p->sink_env.stopping = stopping;
+    p->sink_env.waits = sink_waits;
     p->sink_env.look = p->source_ops->look ? look : NULL;
     p->source_env.want_schemas = wants_schemas(p);
     p->source_env.replay = options->replay;

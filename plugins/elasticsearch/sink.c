@@ -348,9 +348,13 @@ static void complain(struct cdcd_sink *s)
     if (idle(s) || now - s->last_progress < COMPLAIN_MS || now < s->next_complaint)
         return;
     s->next_complaint = now + COMPLAIN_AGAIN_MS;
-    cdcd_warn("elasticsearch", "nothing could be written for %lld s (%zu documents wait)%s%s",
-              (long long)(now - s->last_progress) / 1000, s->open, *s->complaint ? ": " : "",
-              s->complaint);
+    char text[640];
+    snprintf(text, sizeof text, "nothing could be written for %lld s (%zu documents wait)%s%s",
+             (long long)(now - s->last_progress) / 1000, s->open + (s->held != NULL),
+             *s->complaint ? ": " : "", s->complaint);
+    cdcd_warn("elasticsearch", "%s", text);
+    if (s->env->waits)
+        s->env->waits(s->env->ctx, text);
 }
 
 static enum cdcd_rc poll_once(struct cdcd_sink *s, int wait_ms, bool more, struct cdcd_error *err)

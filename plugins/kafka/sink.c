@@ -345,10 +345,15 @@ static void complain(struct cdcd_sink *s)
     if (now - s->last_report < COMPLAIN_MS || now < s->next_complaint)
         return;
     s->next_complaint = now + COMPLAIN_AGAIN_MS;
-    cdcd_warn("kafka", "Kafka at %s has confirmed nothing for %lld s (%llu records wait)%s%s",
-              s->config->bootstrap, (long long)(now - s->last_report) / 1000,
-              (unsigned long long)s->in_flight, *s->link.broker_error ? ": " : "",
-              s->link.broker_error);
+    char text[640];
+    snprintf(text, sizeof text,
+             "Kafka at %.200s has confirmed nothing for %lld s (%llu records wait)%s%s",
+             s->config->bootstrap, (long long)(now - s->last_report) / 1000,
+             (unsigned long long)s->in_flight, *s->link.broker_error ? ": " : "",
+             s->link.broker_error);
+    cdcd_warn("kafka", "%s", text);
+    if (s->env->waits)
+        s->env->waits(s->env->ctx, text);
 }
 
 static enum cdcd_rc poll_once(struct cdcd_sink *s, int wait_ms, bool more, bool flush,

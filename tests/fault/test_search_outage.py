@@ -105,6 +105,7 @@ class SearchOutage(escase.EsCase):
             self.assertRegex(c.logs(), r"nothing could be written for \d+ s \(\d+ documents wait\): .*no answer from")
             self.assertNotIn("took this instance for stuck", c.logs())
             self.assertNotIn("trying again in", c.logs())
+            self.assertIn("nothing could be written for", self.status(c)["last_error"])
             wait_until("the lag to be gone", lambda c=c: self.status(c)["lag_ms"] < 3000, 30)
         for c in self.all:
             peak = self.resident(c, "VmHWM")

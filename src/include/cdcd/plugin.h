@@ -248,6 +248,9 @@ struct cdcd_sink_env {
     void (*batch_done)(void *ctx, struct cdcd_batch *b);
     /* All batches up to and including seq, and their states, are durable in the sink. */
     void (*durable)(void *ctx, uint64_t seq);
+    /* For who asks for the status: the sink waits for its server, and why; it goes on by itself.
+     * NULL in checks. */
+    void (*waits)(void *ctx, const char *why);
     /* unavailable.value.placeholder, as configured: what stands in records for a value that the log
      * left out since it did not change. NULL: the default. */
     const char *placeholder;
