@@ -4,6 +4,7 @@
 #include "convert.h"
 
 #include <openssl/evp.h>
+#include <stdlib.h>
 
 #define SHOWN 120
 
@@ -155,6 +156,58 @@ static bool id_of_columns(struct es_values *x, const struct es_shape *shape,
     return ok;
 }
 
+/* ---- characters ---- */
+
+/* The length of the character at p; 0: there is none. */
+static size_t utf8_char(const unsigned char *p, size_t n)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t len = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+    if (len < 2)
+        return len;
+    if (p[0] > 0xf4 || len > n)
+        return 0;
+    uint32_t c = p[0] & (0xffu >> (len + 1));
+    for (size_t i = 1; i < len; i++) {
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+        c = c << 6 | (p[i] & 0x3f);
+    }
+    return c < least[len] || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff ? 0 : len;
+}
+
+/* The code unit of \uXXXX at p; -1: it is none. JSON that was scanned has all digits. */
+static long escaped_unit(const char *p, size_t n)
+{
+    char digits[5] = "";
+    if (n < 6 || p[0] != '\\' || p[1] != 'u')
+        return -1;
+    memcpy(digits, p + 2, 4);
+    return strtol(digits, NULL, 16);
+}
+
+/* Whether all of a JSON text is characters. What is none becomes U+FFFD on its way into an _id, and
+ * two keys could be one. */
+static bool all_characters(struct cdcd_slice json)
+{
+    for (size_t i = 0; i < json.len;) {
+        size_t left = json.len - i, len = utf8_char((const unsigned char *)json.ptr + i, left);
+        long unit = escaped_unit(json.ptr + i, left);
+        if (unit >= 0xd800 && unit < 0xdc00) {
+            long low = escaped_unit(json.ptr + i + 6, left - 6);
+            len = low >= 0xdc00 && low < 0xe000 ? 12 : 0;
+        } else if (unit >= 0xdc00 && unit < 0xe000) {
+            len = 0;
+        } else if (json.ptr[i] == '\\') {
+            len = 2;
+        }
+        if (!len)
+            return false;
+        i += len;
+    }
+    return true;
+}
+
 bool es_id_make(struct es_values *x, const struct es_shape *shape, bool document,
                 const struct cdcd_json_value *key, struct cdcd_arena *a, struct cdcd_slice *out)
 {
@@ -164,6 +217,11 @@ bool es_id_make(struct es_values *x, const struct es_shape *shape, bool document
                            "the key is null, so there is no _id to write it under. Give the table "
                            "a primary key, or name its key in message.key.columns where it is "
                            "captured, or leave it out");
+    if (!all_characters(key->raw))
+        return es_no_value(x,
+                           "the key is no valid UTF-8 (or has half a surrogate pair), and the _id "
+                           "of its document would be that of others too; have the topic written "
+                           "with keys that are text");
     if (document) {
         struct cdcd_slice text;
         if (!cdcd_json_member(key, "id", &id) || id.kind != CDCD_JSON_STRING)

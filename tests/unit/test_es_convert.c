@@ -120,6 +120,12 @@ static void refused(void **state)
         {"null", "{\"op\":\"c\",\"after\":{\"a\":1}}", "the key is null"},
         {"{}", "{\"op\":\"c\",\"after\":{\"a\":1}}", "no columns"},
         {"{\"id\":\"\"}", "{\"op\":\"c\",\"after\":{\"id\":\"\"}}", "empty string"},
+        {"{\"id\":\"\xff\"}", "{\"op\":\"c\",\"after\":{\"a\":1}}", "no valid UTF-8"},
+        {"{\"id\":\"\xc0\xaf\"}", "{\"op\":\"c\",\"after\":{\"a\":1}}", "no valid UTF-8"},
+        {"{\"id\":\"\xed\xa0\x80\"}", "{\"op\":\"c\",\"after\":{\"a\":1}}", "no valid UTF-8"},
+        {"{\"id\":\"\xe4\xb8\"}", "{\"op\":\"c\",\"after\":{\"a\":1}}", "no valid UTF-8"},
+        {"{\"id\":\"\\ud83d\"}", "{\"op\":\"c\",\"after\":{\"a\":1}}", "no valid UTF-8"},
+        {"{\"id\":\"\\ude00\\ud83d\"}", "{\"op\":\"c\",\"after\":{\"a\":1}}", "no valid UTF-8"},
         {NULL, NULL, "the key is null"},
     };
     struct et t;
@@ -156,6 +162,9 @@ static void ids(void **state)
     char *v = et_envelope("c", "{}");
     et_give(&t, TOPIC, "{\"id\":1}", v); /* rows, so that {"id":"..."} is no document */
     free(v);
+    id_is(&t, "{\"id\":\"\\ud83d\\ude00\"}", "\xf0\x9f\x98\x80");
+    id_is(&t, "{\"id\":\"\xf0\x9f\x98\x80\"}", "\xf0\x9f\x98\x80");
+    id_is(&t, "{\"id\":\"\\\\ud83d\"}", "\\ud83d");
     id_is(&t, "{\"id\":-9223372036854775808}", "-9223372036854775808");
     id_is(&t, "{\"id\":18446744073709551615}", "18446744073709551615");
     id_is(&t, "{\"n\":12.50}", "12.50");
