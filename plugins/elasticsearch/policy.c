@@ -45,8 +45,19 @@ static const char *mend_of(const char *type, const char *reason)
     if (strstr(reason, "Limit of total fields"))
         return "raise index.mapping.total_fields.limit of the index (index.settings for new ones), "
                "or leave JSON as text (json: text)";
+    if (strstr(reason, "depth"))
+        return "raise index.mapping.depth.limit of the index (index.settings for new ones), or "
+               "leave "
+               "JSON as text (json: text)";
+    if (strstr(reason, "Duplicate field"))
+        return "two fields of the record have one name in the index, where _ stands behind names "
+               "that the server keeps for itself: rename one of them";
+    if (strstr(reason, "field name cannot") || strstr(reason, "starting or ending with a [.]"))
+        return "no index takes such a name of a field: rename it, or leave JSON as text (json: "
+               "text); for documents of MongoDB set field.dots: rename";
     if (strstr(type, "mapper_parsing") || strstr(type, "document_parsing") ||
-        strstr(type, "strict_dynamic_mapping"))
+        strstr(type, "strict_dynamic_mapping") || strstr(reason, "cannot be changed from type") ||
+        strstr(reason, "can't merge a non object mapping"))
         return "the index maps this field to another type: build the index anew with another "
                "mapping (cdcd replay), or leave JSON as text (json: text)";
     if (strcmp(type, "document_too_large") == 0)

@@ -525,6 +525,21 @@ class Policies(StubCase):
         c.wait_log("streaming from", 60)
         self.wait_equal(self.documents)
 
+    def test_what_to_do(self):
+        c = self.started(self.stub.url)
+        self.sql("INSERT INTO t VALUES (2, 'bad', 2)")
+        self.assertEqual(c.wait(60), 1)
+        for type_, reason, text in (
+                ("mapper_parsing_exception", "The depth of the field has exceeded", "mapping.depth.limit"),
+                ("mapper_parsing_exception", "failed to parse: Duplicate field '_id_'", "rename one of them"),
+                ("mapper_parsing_exception", "field name cannot be an empty string", "no index takes such a name"),
+                ("illegal_argument_exception", "mapper [a] cannot be changed from type", "maps this field to another"),
+                ("illegal_argument_exception", "Limit of total fields [1000]", "total_fields.limit")):
+            self.stub.refuse = lambda d, t=type_, r=reason: (400, t, r)
+            c.start()
+            self.assertEqual(c.wait(60), 1)
+            self.assertIn(text, c.logs())
+
     def test_skip(self):
         c = self.started(self.stub.url, errors__policy="skip")
         self.sql("INSERT INTO t SELECT g, CASE WHEN g % 10 = 0 THEN 'bad' ELSE 'good' END, g "
