@@ -125,29 +125,32 @@ class Killing(cdcdtest.TestCase):
         self.documents += self.compare()
         self.changes.update(load.changes())
         # What is over must not hold the log, nor take the server's memory.
-        self.pg.sql("SELECT pg_drop_replication_slot('%s')" % self.db)
+        drop = "SELECT pg_drop_replication_slot('%s')" % self.db
+        wait_until("the slot to be dropped", lambda: self.pg.sql(drop, check=False).returncode == 0)
         self.search.request("DELETE", "/%s.*-000001" % self.db)
 
     def compare(self):
-        """Until index and tables are the same, at the latest when nothing is left to do. Counts documents."""
+        """Until index and tables are the same. Counts documents."""
         count = 0
         for table in searchload.TABLES:
             want, index = searchload.expected(self.pg, self.db, table), "%s.public.%s" % (self.db, table.name.lower())
-            problems = []
+            problems, counts = [""], []
 
             def same():
                 self.living()
                 try:
                     got, counted = searchload.documents(self.search, index, table)
                 except cdcdtest.Failure as e:
-                    problems[:] = [str(e)]
+                    problems[0] = str(e)
                     return False
-                problems[:] = [searchload.difference(want, got)]
+                problems[0] = searchload.difference(want, got)
+                counts.append(counted)
                 return not problems[0] and counted == len(want)
             try:
                 wait_until("the same", same, 60, 0.5)
             except cdcdtest.Failure:
-                self.fail("%s is not the same: %s" % (index, problems[0]))
+                self.fail("%s is not the same, %d rows, documents while waiting: %s; %s" % (
+                    index, len(want), sorted(set(counts)), problems[0]))
             count += len(want)
         return count
 
