@@ -506,6 +506,10 @@ static const char *mend_of(const struct es_reply *r, const char *type)
     if (strcmp(type, "cluster_block_exception") == 0)
         return "; let the index take writes again, see index.blocks.* in its settings, and the "
                "free space on the nodes' disks";
+    if (r->status >= 300 && r->status < 400)
+        return "; what answers there is no search server, but leads to another address: give that "
+               "to "
+               "sink.elasticsearch.url";
     if (r->status == 401)
         return "; look at sink.elasticsearch.username and password, or api.key";
     if (r->status == 403)
