@@ -319,6 +319,28 @@ enum cdcd_rc es_index_same(struct cdcd_sink *s, struct cdcd_slice index, struct 
     return same ? CDCD_OK : made_anew(s, &now, &before, err);
 }
 
+/* A pipeline that begins with an index which is not empty: a snapshot brings what is there now, and
+ * no deletes. */
+static void warn_documents(struct cdcd_sink *s, const struct known *k)
+{
+    struct es_reply r;
+    struct cdcd_error ignored = {0};
+    struct cdcd_json_value root, v;
+    int64_t n = 0;
+    if (call(s, "GET", es_path("/%I/_count", k->index), NULL, &r, &ignored) != CDCD_OK)
+        return;
+    if (r.status == 200 && cdcd_json_scan(cdcd_buf_slice(&r.body), &root) &&
+        cdcd_json_member(&root, "count", &v) && cdcd_json_int64(&v, &n) && n > 0)
+        cdcd_warn("elasticsearch",
+                  "the index %.*s has %lld documents already, and this pipeline begins anew: those "
+                  "of rows that were deleted before stay in it. If it must equal the table, stop, "
+                  "delete the index and the documents %s and %s.index.%.*s of the index %s, and "
+                  "start again",
+                  (int)k->index.len, k->index.ptr, (long long)n, s->env->pipeline, s->env->pipeline,
+                  (int)k->index.len, k->index.ptr, s->config->state_index);
+    es_reply_free(&r);
+}
+
 static enum cdcd_rc find_or_make(struct cdcd_sink *s, struct known *k, const struct es_shape *shape,
                                  struct cdcd_error *err)
 {
@@ -337,6 +359,8 @@ static enum cdcd_rc find_or_make(struct cdcd_sink *s, struct known *k, const str
                   "%.*s is an index, no alias: it is used as it is, and cdcd replay cannot put "
                   "another in its place",
                   (int)k->index.len, k->index.ptr);
+    if (found && (before.guard.seq_no < 0 || es_state_fresh(s)))
+        warn_documents(s, k);
     /* A note of an earlier version says neither. */
     if (before.guard.seq_no >= 0 && before.alias == k->alias && (k->alias || *before.uuid))
         return CDCD_OK;

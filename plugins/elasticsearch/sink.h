@@ -316,6 +316,8 @@ void es_state_take(struct cdcd_sink *s, const struct cdcd_batch *b);
 /* Stores the newest state, if it is not stored and it is time; then everything up to s->settled is
  * durable. more: it may be put off. An outage is no error: it is tried again later. */
 enum cdcd_rc es_state_store(struct cdcd_sink *s, bool more, struct cdcd_error *err);
+/* The pipeline began anew with this session: nothing was stored. */
+bool es_state_fresh(const struct cdcd_sink *s);
 /* There is something to store. */
 bool es_state_dirty(const struct cdcd_sink *s);
 

@@ -33,6 +33,7 @@ struct es_state {
     uint64_t n; /* writes of the owner */
     struct cdcd_buf text;
     bool dirty, notes_dirty, index_ready;
+    bool fresh;               /* nothing was stored when the session began */
     struct cdcd_notes *notes; /* all of them, as settled */
     char *set;                /* owned: of the notes that are stored; NULL: none */
     uint64_t nset, parts;
@@ -479,7 +480,13 @@ enum cdcd_rc es_state_load(struct cdcd_sink *s, struct cdcd_buf *state, struct c
     if (rc != CDCD_OK || read_notes(s, notes, err) != CDCD_OK)
         return CDCD_ERROR;
     cdcd_buf_add(state, st->text.ptr, st->text.len);
+    st->fresh = st->text.len == 0;
     return CDCD_OK;
+}
+
+bool es_state_fresh(const struct cdcd_sink *s)
+{
+    return s->state->fresh;
 }
 
 /* ---- store ---- */
@@ -516,8 +523,10 @@ static enum cdcd_rc settle_conflict(struct cdcd_sink *s, struct cdcd_error *err)
     if (rc == CDCD_OK && st->guard.seq_no < 0)
         rc = cdcd_error_set(err, CDCD_ERR_LOSS,
                             "the document %s of the index %s, which holds the pipeline's position, "
-                            "was deleted while it ran. Restore it, or start again: the pipeline "
-                            "then begins anew with a snapshot, which brings the index up to date",
+                            "was deleted while it ran. Restore it; or delete the indexes too and "
+                            "start again, and the pipeline begins anew with a snapshot (into "
+                            "indexes that are kept it comes as well, but rows that were deleted "
+                            "meanwhile stay in them)",
                             st->name, s->config->state_index);
     else if (rc == CDCD_OK && !read_document(cdcd_buf_slice(&text), &a, &held))
         rc = unreadable(s, err);
