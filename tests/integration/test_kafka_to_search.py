@@ -15,7 +15,7 @@ from cdcdtest import wait_until  # noqa: E402
 KEYS = 600
 
 
-class Shared(source.Source):
+class ToSearch(source.Source):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -31,6 +31,13 @@ class Shared(source.Source):
         c["sink"] = {"elasticsearch": {"url": self.search.url, "index.settings": {"number_of_replicas": 0}}}
         return self.cdcd(c)
 
+    def documents(self):
+        if self.search.call_raw("HEAD", "/" + self.topic)[0] != 200:
+            return {}
+        return {h["_id"]: h["_source"] for h in self.search.search(self.topic)}
+
+
+class Shared(ToSearch):
     def change(self, p, want, rng, n):
         for _ in range(n):
             self.offset += 1
@@ -45,11 +52,6 @@ class Shared(source.Source):
                 p.put(self.topic, key, {"before": None, "after": row, "op": "u"})
                 want[str(k)] = row
         p.do("flush")
-
-    def documents(self):
-        if self.search.call_raw("HEAD", "/" + self.topic)[0] != 200:
-            return {}
-        return {h["_id"]: h["_source"] for h in self.search.search(self.topic)}
 
     def shared(self, n):
         self.create(8)
@@ -139,7 +141,7 @@ class Shared(source.Source):
         self.stop(c)
 
 
-class Offsets(Shared):
+class Offsets(ToSearch):
     """Offsets are the versions of documents: where they do not tell what is newer, that is said."""
 
     def rows(self, n, value, keys=None):
@@ -221,6 +223,48 @@ class Offsets(Shared):
         wait_until("the new row", lambda: self.values() == want, 60, 0.3)
         self.stop(c)
         self.assertRegex(c.logs(), r" [1-9]\d* older than the index")
+
+
+class BadRecords(ToSearch):
+    def letters(self):
+        if self.search.call_raw("HEAD", "/letters-" + self.prefix)[0] != 200:
+            return {}
+        return {d["offset"]: d for d in self.search.documents("letters-" + self.prefix).values()}
+
+    def good(self, i):
+        return {"id": i}, {"before": None, "after": {"id": i}, "op": "c"}
+
+    def test_by_the_policy(self):
+        """What is no change stops the pipeline before it, each time; the other policies pass it and nothing else."""
+        self.create()
+        bad = [(None, {"before": None, "after": {"id": 5}, "op": "c"}), ({"id": 6}, b"no JSON"),
+               (b'{"id":"\xff"}', {"before": None, "after": {"id": 7}, "op": "c"}), ("", ""),
+               ({"id": 8}, {"after": {"id": 8}}), ({"id": 9}, [1])]
+        self.put([self.good(1)] + bad + [self.good(2)], partition=0)
+        c = self.instance()
+        for _ in range(2):
+            c.start()
+            self.ends(c, 1, r"topic %s, partition 0, offset 1 \(key null\): the key is null" % self.topic)
+        self.assertNotIn("2", self.documents())
+        sink = c.config["sink"]["elasticsearch"]
+        sink.update({"errors.policy": "dead-letter", "dead.letter.index": "letters-" + self.prefix})
+        c.start()
+        wait_until("the good ones", lambda: set(self.documents()) == {"1", "2"}, 60, 0.3)
+        self.stop(c)
+        letters = self.letters()
+        self.assertEqual(sorted(letters), list(range(1, 1 + len(bad))))
+        self.assertEqual((letters[2]["key"], letters[2]["value"]), ('{"id":6}', "no JSON"))
+        # They are behind the position: nobody is asked about them again.
+        sink["errors.policy"] = "stop"
+        self.put([self.good(3)] + bad[:2] + [self.good(4)], partition=0)
+        c.start()
+        self.ends(c, 1, r"offset 9 \(key null\)")
+        sink["errors.policy"] = "skip"
+        c.start()
+        wait_until("the good ones", lambda: set(self.documents()) == {"1", "2", "3", "4"}, 60, 0.3)
+        self.stop(c)
+        self.assertIn("2 documents were left out", c.logs())
+        self.assertEqual(sorted(self.letters()), sorted(letters))
 
 
 if __name__ == "__main__":
