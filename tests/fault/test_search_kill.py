@@ -123,6 +123,7 @@ class Killing(cdcdtest.TestCase):
         for c in self.instances:
             self.assertEqual(c.stop(), 0, c.logs()[-4000:])
         self.documents += self.compare()
+        self.resumed += self.instances[0].logs().count("publishing the changes up to the new snapshot first")
         self.changes.update(load.changes())
         # What is over must not hold the log, nor take the server's memory.
         drop = "SELECT pg_drop_replication_slot('%s')" % self.db
@@ -157,14 +158,16 @@ class Killing(cdcdtest.TestCase):
     def run_all(self, seed, kills):
         print("CDCD_SEED=%d CDCD_KILLS=%d" % (SEED, kills), file=sys.stderr)
         self.rnd = random.Random(seed)
-        self.count, self.changes, self.documents, rounds = collections.Counter(), collections.Counter(), 0, 0
+        self.count, self.changes = collections.Counter(), collections.Counter()
+        self.documents = self.resumed = rounds = 0
         began = time.monotonic()
         for left in range(kills, 0, -ROUND):
             self.round(min(left, ROUND))
             rounds += 1
-        print("%s: %d rounds, %d kills in %d s: %s; %d changes: %s; %d documents, all the same" % (
-            self.id(), rounds, kills, time.monotonic() - began, dict(sorted(self.count.items())),
-            sum(self.changes.values()), dict(sorted(self.changes.items())), self.documents), file=sys.stderr)
+        print("%s: %d rounds, %d kills in %d s: %s; snapshots gone on with %d times; %d changes: %s; %d documents, "
+              "all the same" % (self.id(), rounds, kills, time.monotonic() - began, dict(sorted(self.count.items())),
+                                self.resumed, sum(self.changes.values()), dict(sorted(self.changes.items())),
+                                self.documents), file=sys.stderr)
 
 
 class ThroughKafka(Killing):
