@@ -58,10 +58,10 @@ static enum cdcd_rc other_log(const struct es_item *item, const struct cdcd_plac
     return cdcd_error_set(
         err, CDCD_ERR_LOSS,
         "index %.*s, _id %.*s: %s is refused as older than version %lld, but %s. The topic was "
-        "made anew, or partitions were added to it and the key has moved, or something else writes "
-        "this index: offsets do not tell any more what is newer. Build the index anew from the "
-        "topic (cdcd replay); where partitions were added, have the table written into a new topic "
-        "first",
+        "made anew, or partitions were added to it and the key has moved, or another topic or "
+        "program writes this index: offsets do not tell any more what is newer. Build the index "
+        "anew from the topic (cdcd replay); where partitions were added, have the table written "
+        "into a new topic first; give each topic an index of its own (index, index.routes)",
         (int)a->index.len, a->index.ptr, a->id.len > 200 ? 200 : (int)a->id.len, a->id.ptr, where,
         (long long)place->offset, why);
 }

@@ -28,8 +28,10 @@ static enum cdcd_rc find_end(struct kafka_link *link, rd_kafka_t *rk,
         if (code)
             return kafka_fail(link, err, code, NULL, "looking up offsets of topic %s",
                               place->topic);
-        if (place->offset < place->end || cdcd_now_ms() > give_up || stopping(env))
+        if (place->offset < place->end || cdcd_now_ms() > give_up)
             return CDCD_OK;
+        if (stopping(env))
+            return cdcd_error_set(err, CDCD_ERR_RETRY, "told to stop");
         nanosleep(&nap, NULL);
     }
 }
