@@ -1,6 +1,6 @@
 /*
- * Every byte that comes from Kafka and every reply of a search server goes through here, so strings,
- * most of what there is, are passed 16 (SSE2) or 8 bytes at a time.
+ * Every byte that comes from Kafka and every reply of a search server goes through here, so
+ * strings, most of what there is, are passed 16 (SSE2) or 8 bytes at a time.
  */
 #include <cdcd/jsonscan.h>
 

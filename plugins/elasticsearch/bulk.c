@@ -59,6 +59,8 @@ void es_bulk_reset(struct cdcd_sink *s)
     s->held_tries = 0;
     s->doubts = NULL;
     s->ndoubts = 0;
+    s->moved = NULL;
+    s->moved_whole = NULL;
     s->taken = s->settled = s->durable = 0;
 }
 
@@ -171,6 +173,13 @@ static enum cdcd_rc place_item(struct cdcd_sink *s, struct es_item *item, struct
         return refuse_record(s, item, err);
     if (a->kind == ES_EMPTY)
         return truncate_now(s, item, err);
+    if (a->kind == ES_DELETE && a->moves_to.ptr) {
+        enum cdcd_rc rc = es_moved_keep(s, item, err);
+        if (rc != CDCD_OK)
+            return rc;
+    }
+    if (a->kind == ES_INDEX && a->moved_from.ptr)
+        es_moved_note(s, item);
     add_item(s, item);
     return CDCD_OK;
 }
@@ -297,6 +306,7 @@ void es_give_back(struct cdcd_sink *s)
         s->first = b->next;
         if (!s->first)
             s->last = NULL;
+        es_moved_drop(s, b);
         es_state_take(s, b);
         s->settled = b->seq;
         s->last_progress = cdcd_now_ms();

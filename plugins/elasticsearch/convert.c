@@ -254,6 +254,20 @@ static enum cdcd_rc set_target(struct job *j, enum es_action_kind kind)
     return CDCD_OK;
 }
 
+/* The id under which the row was before its key changed, or is afterwards. Whatever else the header
+ * may hold says nothing. */
+static void read_other_id(struct job *j, const char *name, struct cdcd_slice *out)
+{
+    struct cdcd_json_value key;
+    struct cdcd_slice schema, id;
+    const struct cdcd_header *h = header(j->r, name);
+    if (!h || !h->value.ptr || !cdcd_json_scan(h->value, &key))
+        return;
+    es_unwrap(&key, &schema);
+    if (es_id_make(&j->c->x, j->shape, false, &key, j->a, &id))
+        *out = id;
+}
+
 /* ---- documents ---- */
 
 struct names {
@@ -459,7 +473,16 @@ static enum cdcd_rc change(struct job *j, const struct es_envelope *e)
     }
     if (e->after.kind != CDCD_JSON_OBJECT)
         return fail(j, "the record has no row in `after`");
-    return set_target(j, ES_INDEX) == CDCD_OK ? write_row(j, &e->after) : CDCD_ERROR;
+    if (set_target(j, ES_INDEX) != CDCD_OK)
+        return CDCD_ERROR;
+    read_other_id(j, "__debezium.oldkey", &j->out->moved_from);
+    return write_row(j, &e->after);
+}
+
+static enum cdcd_rc delete (struct job *j, const struct es_envelope *e) {
+    learn_kind(j, e); if (set_target(j, ES_DELETE) != CDCD_OK) return CDCD_ERROR;
+    if (j->topic->kind == TABLE_ROWS) read_other_id(j, "__debezium.newkey", &j->out->moves_to);
+    return CDCD_OK;
 }
 
 static enum cdcd_rc convert_envelope(struct job *j)
@@ -478,7 +501,7 @@ static enum cdcd_rc convert_envelope(struct job *j)
     case 'c':
     case 'r':
     case 'u': return change(j, &e);
-    case 'd': learn_kind(j, &e); return set_target(j, ES_DELETE);
+    case 'd': return delete (j, &e);
     case 't': return empty(j, &e);
     case 'm': return CDCD_OK;
     default: return fail(j, "the \"op\" of its envelope is none that is known (c, r, u, d, t, m)");

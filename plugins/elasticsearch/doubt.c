@@ -10,14 +10,21 @@
  */
 #include "sink.h"
 
-#define QUIET_MS 1000 /* without another record */
+#define QUIET_MS    1000  /* without another record */
+#define LOOK_MS     500   /* between two looks for what another instance may keep, see moved.c */
+#define PATIENCE_MS 30000 /* and so long */
 
 void es_doubt(struct cdcd_sink *s, struct es_item *item)
 {
+    int64_t now = cdcd_now_ms();
     item->next = s->doubts;
     s->doubts = item;
     s->ndoubts++;
-    s->doubts_since = cdcd_now_ms();
+    s->doubts_look = now + LOOK_MS;
+    if (item->doubted)
+        return;
+    item->doubted = now;
+    s->doubts_since = now;
 }
 
 static bool tells(const struct es_item *item, const struct es_item *doubt)
@@ -56,23 +63,52 @@ void es_doubts_tell(struct cdcd_sink *s, const struct es_lane *lane)
         tell(s, lane->items[i]);
 }
 
-int64_t es_doubts_end(const struct cdcd_sink *s)
+/* What it lacks may be kept by another instance, or by this one later. */
+static bool is_patient(const struct es_item *item, int64_t now)
+{
+    return item->action.moved_from.ptr && now - item->doubted < PATIENCE_MS;
+}
+
+static int64_t quiet_at(const struct cdcd_sink *s)
 {
     bool more = !s->doubts || s->open > s->ndoubts || (s->converting && !s->held);
     return more ? INT64_MAX : s->doubts_since + QUIET_MS;
 }
 
+int64_t es_doubts_end(const struct cdcd_sink *s)
+{
+    int64_t end = quiet_at(s), now = cdcd_now_ms();
+    for (const struct es_item *item = s->doubts; item; item = item->next)
+        if (is_patient(item, now) && s->doubts_look < end)
+            end = s->doubts_look;
+    return end;
+}
+
 void es_doubts_serve(struct cdcd_sink *s)
 {
-    if (cdcd_now_ms() < es_doubts_end(s))
-        return;
-    while (s->doubts) {
-        struct es_item *item = s->doubts;
-        s->doubts = item->next;
-        item->sure = true;
+    int64_t now = cdcd_now_ms();
+    bool quiet = now >= quiet_at(s), look = now >= s->doubts_look;
+    for (struct es_item **at = &s->doubts; *at;) {
+        struct es_item *item = *at;
+        bool patient = is_patient(item, now);
+        if (patient ? !look : !quiet) {
+            at = &item->next;
+            continue;
+        }
+        *at = item->next;
+        s->ndoubts--;
+        item->sure = !patient;
         item->doubtful = false;
         item->refused = NULL;
         es_again(s, item);
     }
-    s->ndoubts = 0;
+}
+
+bool es_doubts_moved(const struct cdcd_sink *s, const struct es_item *of)
+{
+    for (const struct es_item *item = s->doubts; item; item = item->next)
+        if (item->action.moved_from.ptr && cdcd_slice_eq(item->action.id, of->action.id) &&
+            cdcd_slice_eq(item->action.index, of->action.index))
+            return true;
+    return false;
 }

@@ -15,6 +15,7 @@
  *   route.c      topic -> index; ids
  *   mapping.c    shape -> mappings, the index template, indexes and their aliases
  *   merge.c      columns that a record does not carry: taken from the document as it is
+ *   moved.c      such columns of a row whose key has changed
  *   doubt.c      records without such columns whose document is not there, until it is known why
  *   truncate.c   a TRUNCATE: older documents deleted
  *   state.c      the position, notes, and which instance has the pipeline
@@ -191,6 +192,8 @@ struct es_action {
     const struct cdcd_slice *missing; /* INDEX: names of columns that the record does not carry */
     uint32_t nmissing;
     bool row_follows; /* with `missing`: a later record has the whole row, unless it is deleted */
+    struct cdcd_slice moves_to;   /* DELETE: the row goes on under this id; ptr NULL: it does not */
+    struct cdcd_slice moved_from; /* INDEX: the row had this id before; ptr NULL: it had not */
     const struct es_shape *shape; /* or NULL: nothing is known of the columns */
 };
 struct es_converter;

@@ -13,6 +13,8 @@
  * are left after the changes up to its new view, whose records say so (header cdcd.row). Otherwise
  * it is refused, but not before doubt.c.
  *
+ * A row whose key has changed is deleted under its old id: see moved.c.
+ *
  * While an index is built beside the live one, a document that the new one lacks is looked for in
  * the live one: compaction may have left of a row only a record without the column. If that does
  * not have it either, the row was deleted since, or its record could not be applied there; the
@@ -308,11 +310,34 @@ static void left_out(struct cdcd_sink *s, struct es_item *item)
     make_void(item);
 }
 
+/* From what was kept of the row under its old id; *found. */
+static enum cdcd_rc complete_moved(struct cdcd_sink *s, struct es_item *item, bool *found,
+                                   struct cdcd_error *err)
+{
+    struct cdcd_buf kept;
+    struct cdcd_json_value source;
+    *found = false;
+    if (!item->action.moved_from.ptr)
+        return CDCD_OK;
+    cdcd_buf_init(&kept, 0);
+    enum cdcd_rc rc = es_moved_find(s, item, &kept, &source, err);
+    *found = rc == CDCD_OK && source.kind == CDCD_JSON_OBJECT;
+    if (*found)
+        complete(item, &source);
+    cdcd_buf_free(&kept);
+    return rc;
+}
+
 static enum cdcd_rc absent(struct cdcd_sink *s, struct want *wants, size_t n,
                            struct cdcd_error *err)
 {
     size_t left = 0;
     for (size_t i = 0; i < n; i++) {
+        bool found;
+        if (complete_moved(s, wants[i].item, &found, err) != CDCD_OK)
+            return CDCD_ERROR;
+        if (found)
+            continue;
         if (wants[i].item->action.row_follows)
             make_void(wants[i].item);
         else if (s->env->replay && es_rebuild_live(s, wants[i].item->action.index).ptr)

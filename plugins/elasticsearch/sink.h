@@ -32,6 +32,8 @@ struct es_item {
                             are none */
     bool ready;          /* its index is, and action.index is where it goes */
     uint32_t sent;       /* how often */
+    int64_t doubted;     /* monotonic ms: when it was first; 0: never. See doubt.c */
+    int64_t held;        /* a delete of moved.c: since when; 0: it is not */
     unsigned lane;
     bool again;    /* while a reply is read: put in front of the queue afterwards */
     bool doubtful; /* refused, as its document is not there: see doubt.c */
@@ -71,6 +73,7 @@ struct es_guard {
 };
 
 struct es_state; /* state.c */
+struct es_moved; /* moved.c */
 
 struct cdcd_sink {
     const struct es_config *config;
@@ -104,9 +107,12 @@ struct cdcd_sink {
     struct es_item *doubts; /* of them, those that wait to be told of, the newest first */
     size_t ndoubts;
     int64_t doubts_since; /* monotonic ms of the last record that came */
-    uint64_t taken;       /* seq of the last batch that was taken */
-    uint64_t settled;     /* up to here everything is in the index */
-    uint64_t durable;     /* up to here it is reported */
+    int64_t doubts_look;  /* those of rows whose key has changed are not tried before */
+    struct es_moved *moved, **moved_end; /* in order of their batches, in whose arenas they live */
+    const struct cdcd_record *moved_whole; /* the record of a new key that carries all columns */
+    uint64_t taken;                        /* seq of the last batch that was taken */
+    uint64_t settled;                      /* up to here everything is in the index */
+    uint64_t durable;                      /* up to here it is reported */
     int64_t last_progress, next_complaint;
     int64_t stored, next_store; /* the state; it is not stored before */
     int64_t next_look;          /* the topic is not looked at before, see stale.c */
@@ -237,15 +243,31 @@ void es_place(const struct cdcd_record *r, char *out, size_t size);
 enum cdcd_rc es_merge(struct cdcd_sink *s, struct es_item *const *items, size_t n,
                       struct cdcd_error *err);
 
+/* ---- moved.c ---- */
+/* A delete whose row goes on under another id, before it is placed: what the log may leave out
+ * under that is kept in the state index. Cheap when nothing is left out. AGAIN: those before it are
+ * still under way. RETRY error: to be tried again. */
+enum cdcd_rc es_moved_keep(struct cdcd_sink *s, struct es_item *item, struct cdcd_error *err);
+/* The row under its new id, when it is placed: what was kept is deleted after its batch. */
+void es_moved_note(struct cdcd_sink *s, struct es_item *item);
+/* The document that an item's row was before its key changed, appended to *kept (*source points
+ * into it), or ->kind NULL: none was kept. */
+enum cdcd_rc es_moved_find(struct cdcd_sink *s, const struct es_item *item, struct cdcd_buf *kept,
+                           struct cdcd_json_value *source, struct cdcd_error *err);
+/* The batch is settled: what was kept for its rows is needed no more. */
+void es_moved_drop(struct cdcd_sink *s, const struct cdcd_batch *b);
+
 /* ---- doubt.c ---- */
 /* Keeps an item back whose document is not there. */
 void es_doubt(struct cdcd_sink *s, struct es_item *item);
 /* What is about to be sent tells of earlier ones of its id. */
 void es_doubts_tell(struct cdcd_sink *s, const struct es_lane *lane);
-/* When waiting for more has no use, monotonic ms; INT64_MAX: it has. */
+/* When it is time for es_doubts_serve, monotonic ms; INT64_MAX: not before another record comes. */
 int64_t es_doubts_end(const struct cdcd_sink *s);
-/* Then they are tried once more, and refused. */
+/* Those for which no more waiting helps are tried once more, and refused then. */
 void es_doubts_serve(struct cdcd_sink *s);
+/* The item's document waits to be completed by what is kept of its row under another id. */
+bool es_doubts_moved(const struct cdcd_sink *s, const struct es_item *of);
 
 /* ---- truncate.c ---- */
 /* Called when everything before is settled and nothing is under way. May be repeated. */

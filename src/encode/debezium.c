@@ -339,6 +339,22 @@ static bool encode_delete(struct dbz_job *j)
     return true;
 }
 
+/* The log does not carry a value of the row, and the snapshot that has it comes later. */
+static bool lacks_until_row_follows(const struct dbz_job *j)
+{
+    for (uint32_t i = 0; j->ev->row_follows && i < j->t->ncolumns; i++)
+        if (j->ev->after[i].kind == CDCD_C_UNCHANGED)
+            return true;
+    return false;
+}
+
+/* The header that says so. */
+static struct cdcd_header row_follows(void)
+{
+    return (struct cdcd_header){.name = cdcd_slice_str("cdcd.row"),
+                                .value = cdcd_slice_str("follows")};
+}
+
 /* Delete and tombstone of the old key, create of the new one. */
 static bool encode_key_change(struct dbz_job *j, struct cdcd_slice old_key,
                               struct cdcd_slice new_key)
@@ -352,16 +368,18 @@ static bool encode_key_change(struct dbz_job *j, struct cdcd_slice old_key,
     struct cdcd_header to = {.name = cdcd_slice_str("__debezium.newkey"),
                              .value = dbz_bare_key(j->t, new_key),
                              .json = true};
-    struct cdcd_header from = {.name = cdcd_slice_str("__debezium.oldkey"),
-                               .value = dbz_bare_key(j->t, old_key),
-                               .json = true};
+    struct cdcd_header from[2] = {{.name = cdcd_slice_str("__debezium.oldkey"),
+                                   .value = dbz_bare_key(j->t, old_key),
+                                   .json = true},
+                                  row_follows()};
     struct cdcd_slice delete_value, create_value;
     if (!put_envelope(j, &gone, &delete_value) || !put_envelope(j, &made, &create_value))
         return false;
     dbz_add_record(j, j->t->topic, old_key, delete_value, 0, &to, 1);
     if (j->e->d.cfg->tombstones_on_delete)
         dbz_add_record(j, j->t->topic, old_key, none, 1, &to, 1);
-    dbz_add_record(j, j->t->topic, new_key, create_value, 2, &from, 1);
+    dbz_add_record(j, j->t->topic, new_key, create_value, 2, from,
+                   lacks_until_row_follows(j) ? 2 : 1);
     return true;
 }
 
@@ -386,15 +404,6 @@ static bool tells_nothing(const struct dbz_job *j)
     return absent || t->ncolumns == 0;
 }
 
-/* The log does not carry a value of the row, and the snapshot that has it comes later. */
-static bool lacks_until_row_follows(const struct dbz_job *j)
-{
-    for (uint32_t i = 0; j->ev->row_follows && i < j->t->ncolumns; i++)
-        if (j->ev->after[i].kind == CDCD_C_UNCHANGED)
-            return true;
-    return false;
-}
-
 static bool encode_update(struct dbz_job *j)
 {
     const struct cdcd_event *ev = j->ev;
@@ -412,8 +421,7 @@ static bool encode_update(struct dbz_job *j)
         im.before = NULL;
     if (!put_envelope(j, &im, &value))
         return false;
-    const struct cdcd_header lacks = {.name = cdcd_slice_str("cdcd.row"),
-                                      .value = cdcd_slice_str("follows")};
+    const struct cdcd_header lacks = row_follows();
     dbz_add_record(j, j->t->topic, key, value, 0, &lacks, lacks_until_row_follows(j) ? 1 : 0);
     return true;
 }

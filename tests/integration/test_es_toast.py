@@ -52,14 +52,77 @@ class Toast(Base):
         self.assertIn(b'"n":1.000', source)
         self.assertNotIn(b"unavailable", source)
 
-    def test_a_new_key_without_its_columns_is_no_document(self):
+    def kept(self):
+        """What the state index keeps of rows whose key has changed."""
+        return [i for i in self.es.ids("cdcd-state") if i.startswith(self.db + ".moved.")]
+
+    def test_a_new_key_keeps_the_columns(self):
+        self.insert(*range(1, 9))
+        self.started(self.es.url)
+        self.same()
+        self.sql("UPDATE t SET id = 90 WHERE id = 1; UPDATE t SET id = 91, v = 'w' WHERE id = 2")
+        # From one to the next in one transaction, one that changes before and after, two that trade places, a
+        # key that another row had, and one that carries all columns.
+        self.sql("BEGIN; UPDATE t SET id = 92 WHERE id = 3; UPDATE t SET id = 93 WHERE id = 92; COMMIT;"
+                 "BEGIN; UPDATE t SET big = %s WHERE id = 4; UPDATE t SET id = 94 WHERE id = 4; UPDATE t SET v = 'x' "
+                 "WHERE id = 94; COMMIT;"
+                 "BEGIN; UPDATE t SET id = 95 WHERE id = 5; UPDATE t SET id = 5 WHERE id = 6;"
+                 "UPDATE t SET id = 6 WHERE id = 95; COMMIT;"
+                 "BEGIN; DELETE FROM t WHERE id = 7; UPDATE t SET id = 7 WHERE id = 8; COMMIT;"
+                 "UPDATE t SET id = 96, big = 'b', raw = 'r' WHERE id = 7" % (BIG % "n"))
+        self.same()
+        self.assertEqual(sorted(self.es.documents(self.index)), ["5", "6", "90", "91", "93", "94", "96"])
+        self.assertEqual(self.kept(), [])
+
+    def test_a_new_key_of_a_document_that_is_not_there(self):
         self.insert(1)
         c = self.started(self.es.url)
         self.same()
+        c.kill()
+        self.es.request("DELETE", "/%s-000001" % self.index)
+        self.es.request("PUT", "/%s-000001" % self.index, {"aliases": {self.index: {"is_write_index": True}}})
         self.sql("UPDATE t SET id = 9")
+        c = self.pipeline(self.es.url).start()
         self.assertEqual(c.wait(60), 1)
         self.assertIn("REPLICA IDENTITY FULL", c.logs())
-        self.assertNotIn("9", self.es.documents(self.index))
+        self.assertEqual(self.es.documents(self.index), {})
+
+    def new_keys_through_kafka(self, partitions, instances, more=lambda i, row: ""):
+        kafka = cdcdtest.Kafka("group.min.session.timeout.ms=1000")
+        self.addCleanup(kafka.stop)
+        capture = self.pipeline(None)
+        capture.config["sink"] = {"kafka": {"bootstrap.servers": kafka.bootstrap, "topic.partitions": partitions}}
+        self.insert(*range(30))
+        capture.start()
+        capture.wait_log("streaming from", 60)
+        indexes = []
+        for _ in range(instances):
+            c = self.pipeline(self.es.url)
+            c.config["source"] = {"kafka": {"bootstrap.servers": kafka.bootstrap, "topics.refresh.interval.ms": 300,
+                                            "properties": {"session.timeout.ms": 1500, "heartbeat.interval.ms": 200}}}
+            indexes.append(c.start())
+        r = random.Random(partitions)
+        for i in range(60):
+            row = r.randrange(30)
+            self.sql("UPDATE t SET id = -id, v = 'k%d' WHERE id = %d; UPDATE t SET v = 'u%d' WHERE id %% 7 = %d;"
+                     % (i, row, i, i % 7) + more(i, row))
+            if i % 20 == 10:
+                c = indexes[i // 20 % instances]
+                c.kill()
+                c.start()
+        want = self.table()
+        self.until("the index to be equal", lambda: self.es.documents(self.index) == want, 120)
+        for c in indexes:
+            self.assertEqual(c.stop(), 0)
+        self.assertEqual(self.kept(), [])
+
+    def test_new_keys_through_kafka(self):
+        """There and back, and on: in one partition everything is in order."""
+        self.new_keys_through_kafka(1, 1, lambda i, row: "UPDATE t SET id = -id WHERE id = -%d; UPDATE t SET id = "
+                                    "%d WHERE id = %d" % (row, 1000 + i, (row + 11) % 30))
+
+    def test_new_keys_through_several_partitions(self):
+        self.new_keys_through_kafka(4, 2)
 
     def test_a_new_key_with_full_identity(self):
         self.sql("ALTER TABLE t REPLICA IDENTITY FULL")
@@ -139,6 +202,9 @@ class Toast(Base):
                     "UPDATE t SET v = 'u%d', n = n + 1 WHERE id = %d;" % (i, row),
                     "UPDATE t SET big = %s WHERE id = %d;" % (BIG % i, row),
                     "DELETE FROM t WHERE id = %d;" % row,
+                    "UPDATE t SET id = -id, v = 'k%d' WHERE id = %d AND NOT EXISTS (SELECT FROM t WHERE id = -%d);" % (
+                        i, row, row) + ("UPDATE t SET id = -id WHERE id = -%d AND NOT EXISTS (SELECT FROM t WHERE "
+                                        "id = %d);" % (row, row) if i % 2 else ""),
                     "INSERT INTO t VALUES (%d, 'i', 1, %s, 'r') ON CONFLICT DO NOTHING;" % (row, BIG % i),
                     "COMMIT; BEGIN;"]))
             self.sql("BEGIN;" + "\n".join(sql) + "COMMIT;")

@@ -3,9 +3,10 @@
  *
  *   esload URL INDEX FILE [BYTES [REQUESTS]]
  *
- * FILE holds the lines of a bulk request, an action and a document in turn, all of them `index`. They
- * are sent as they stand, to URL/INDEX/_bulk, in bodies of at most BYTES (2000000), REQUESTS (2) at a
- * time. Ends with exit code 1 at the first document that is not taken. Prints {"documents":N}.
+ * FILE holds the lines of a bulk request, an action and a document in turn, all of them `index`.
+ * They are sent as they stand, to URL/INDEX/_bulk, in bodies of at most BYTES (2000000), REQUESTS
+ * (2) at a time. Ends with exit code 1 at the first document that is not taken. Prints
+ * {"documents":N}.
  */
 #include <curl/curl.h>
 

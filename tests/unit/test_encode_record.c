@@ -266,7 +266,13 @@ static void row_that_follows(void **state)
     et_event(&f.t, CDCD_OP_UPDATE, f.rif, NULL, after)->row_follows = true;
     et_event(&f.t, CDCD_OP_UPDATE, f.rif, NULL, after);
     et_event(&f.t, CDCD_OP_UPDATE, f.rif, NULL, row_2)->row_follows = true;
+    /* Under another key, too. */
+    static const struct cdcd_cell before[] = {C_INT(1), C_ABSENT, C_ABSENT};
+    et_event(&f.t, CDCD_OP_UPDATE, f.rif, before, after)->row_follows = true;
     et_encode(&f.t);
+    header_is(et_record(&f.t, 3), "cdcd.row", NULL, false);
+    header_is(et_record(&f.t, 5), "__debezium.oldkey", "{\"id\":1}", true);
+    header_is(et_record(&f.t, 5), "cdcd.row", "follows", false);
     header_is(et_record(&f.t, 0), "cdcd.row", "follows", false);
     header_is(et_record(&f.t, 1), "cdcd.row", NULL, false);
     header_is(et_record(&f.t, 2), "cdcd.row", NULL, false);

@@ -371,6 +371,39 @@ static void row_that_follows(void **state)
     et_close(&t);
 }
 
+static void give_with_key(struct et *t, const char *header, const char *other, const char *value)
+{
+    t->headers[t->nheaders++] = (struct cdcd_header){.name = cdcd_slice_str(header),
+                                                     .value = cdcd_slice_str(other)};
+    et_give(t, TOPIC, "{\"id\":1}", value);
+    t->nheaders--;
+}
+
+/* The other id of a row whose key has changed; a header that is none says nothing. */
+static void moved_rows(void **state)
+{
+    (void)state;
+    struct et t;
+    et_init(&t);
+    et_open(&t);
+    char *gone = et_envelope("d", "null"), *made = et_envelope("c", "{\"id\":1,\"a\":" PH "}");
+    give_with_key(&t, "__debezium.newkey", "{\"id\":2}", gone);
+    assert_int_equal(t.out.kind, ES_DELETE);
+    assert_true(es_slice_is(t.out.moves_to, "2"));
+    give_with_key(&t, "__debezium.oldkey", "{\"id\":3}", made);
+    assert_true(es_slice_is(t.out.moved_from, "3"));
+    give_with_key(&t, "__debezium.newkey", "{\"schema\":null,\"payload\":{\"id\":4}}", gone);
+    assert_true(es_slice_is(t.out.moves_to, "4"));
+    give_with_key(&t, "__debezium.newkey", "no JSON", gone);
+    assert_null(t.out.moves_to.ptr);
+    give_with_key(&t, "__debezium.newkey", "{\"id\":2}", NULL); /* a tombstone */
+    assert_int_equal(t.out.kind, ES_DELETE);
+    assert_null(t.out.moves_to.ptr);
+    free(gone);
+    free(made);
+    et_close(&t);
+}
+
 static void own_placeholder(void **state)
 {
     (void)state;
@@ -627,6 +660,7 @@ int main(void)
         cmocka_unit_test(truncates),
         cmocka_unit_test(unchanged),
         cmocka_unit_test(row_that_follows),
+        cmocka_unit_test(moved_rows),
         cmocka_unit_test(own_placeholder),
         cmocka_unit_test(rows),
         cmocka_unit_test(documents_of_every_form),
