@@ -27,6 +27,7 @@ QUICK = {"session.timeout.ms": 1500, "heartbeat.interval.ms": 200}
 
 class Killing(cdcdtest.TestCase):
     SEARCH = "opensearch"
+    NEW_KEYS = True
 
     @classmethod
     def setUpClass(cls):
@@ -102,7 +103,7 @@ class Killing(cdcdtest.TestCase):
 
     def round(self, n):
         self.db = self.pg.new_db("sk")
-        load = searchload.Load(self.pg, self.db, self.rnd.getrandbits(30), RATE)
+        load = searchload.Load(self.pg, self.db, self.rnd.getrandbits(30), RATE, self.NEW_KEYS)
         load.fill()
         self.instances = self.pipeline()
         self.parts = self.all_parts()
@@ -171,6 +172,9 @@ class Killing(cdcdtest.TestCase):
 
 
 class ThroughKafka(Killing):
+    # Random keys come and go faster than four partitions are read: see docs/search.md.
+    NEW_KEYS = False
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()

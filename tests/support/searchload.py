@@ -137,15 +137,15 @@ class Table:
         values = self.key_of(n) + [self.value(c, r) for c in self.columns]
         return "INSERT INTO %s VALUES (%s) ON CONFLICT DO NOTHING;" % (self.sql_name, ", ".join(values))
 
-    def change(self, r):
-        """SQL of one random change."""
+    def change(self, r, new_keys):
+        """SQL of one random change. new_keys: also of rows whose large values the log then leaves out."""
         n = r.randrange(10) if r.random() < 0.25 else r.randrange(self.rows)  # a few rows get much
         what = r.random()
         if what < 0.25:
             return self.insert(r, n)
         if what < 0.40:
             return "DELETE FROM %s WHERE %s;" % (self.sql_name, self.where(n))
-        if what < 0.50 and (self.full or not self.big):
+        if what < 0.50 and (new_keys or self.full or not self.big):
             other = r.randrange(self.rows)
             sets = ", ".join("%s = %s" % x for x in zip(self.key, self.key_of(other)))
             return "UPDATE %s SET %s WHERE %s AND NOT EXISTS (SELECT FROM %s WHERE %s);" % (
@@ -199,14 +199,14 @@ $$;
 """
 
 
-def transaction(r):
-    """One transaction: some of its parts are rolled back, or all of it."""
+def transaction(r, new_keys):
+    """One transaction: some of its parts are rolled back, or all of it. new_keys: as in Table.change."""
     out = ["BEGIN;"]
     for _ in range(300 if r.random() < 0.005 else r.randint(1, 8)):
-        change = r.choice(TABLES).change(r)
+        change = r.choice(TABLES).change(r, new_keys)
         if r.random() < 0.15:
-            nested = "SAVEPOINT b; %s ROLLBACK TO b; RELEASE a;" % r.choice(TABLES).change(r)
-            change = "SAVEPOINT a; %s %s %s" % (change, r.choice(TABLES).change(r), r.choice(
+            nested = "SAVEPOINT b; %s ROLLBACK TO b; RELEASE a;" % r.choice(TABLES).change(r, new_keys)
+            change = "SAVEPOINT a; %s %s %s" % (change, r.choice(TABLES).change(r, new_keys), r.choice(
                 ["ROLLBACK TO a;", "RELEASE a;", nested]))
         out.append(change)
     out.append("ROLLBACK;" if r.random() < 0.1 else "COMMIT;")
@@ -216,8 +216,8 @@ def transaction(r):
 class Load:
     """Sessions that change the tables of a new database until stop(); they survive the server's death."""
 
-    def __init__(self, pg, db, seed, rate):
-        self.pg, self.db, self.seed, self.rate = pg, db, seed, rate
+    def __init__(self, pg, db, seed, rate, new_keys):
+        self.pg, self.db, self.seed, self.rate, self.new_keys = pg, db, seed, rate, new_keys
         self.threads, self.ended = [], threading.Event()
         self.argv = [a for a in pg.psql_argv(db) if a != "ON_ERROR_STOP=1"]
         self.argv.remove("-v")  # what fails is one more rollback
@@ -255,7 +255,7 @@ class Load:
             try:
                 if p is None:
                     p = self.connect()
-                p.stdin.write(transaction(r))
+                p.stdin.write(transaction(r, self.new_keys))
                 p.stdin.flush()
                 time.sleep(r.uniform(0, 2 / rate))
             except OSError:
