@@ -25,6 +25,7 @@
 #define RETRY_MS    1000
 #define CLAIMS      5 /* attempts to become the owner */
 #define NOTES_BYTES ((size_t)1 << 20)
+#define PARTS_MAX   10000 /* of a set whose parts were not counted */
 
 struct es_state {
     char *name;     /* owned: the document's id */
@@ -175,7 +176,8 @@ enum cdcd_rc es_doc_put(struct cdcd_sink *s, const char *id, struct cdcd_slice s
     return rc;
 }
 
-enum cdcd_rc es_doc_delete(struct cdcd_sink *s, const char *id, struct cdcd_error *err)
+static enum cdcd_rc delete_doc(struct cdcd_sink *s, const char *id, bool *was_there,
+                               struct cdcd_error *err)
 {
     struct es_reply r;
     char *path = es_path("/%I/_doc/%I", index_of(s), cdcd_slice_str(id));
@@ -184,8 +186,15 @@ enum cdcd_rc es_doc_delete(struct cdcd_sink *s, const char *id, struct cdcd_erro
     enum cdcd_rc rc = r.status == 200 || r.status == 404
                           ? CDCD_OK
                           : es_fail(err, &r, "the state index %s", s->config->state_index);
+    *was_there = r.status == 200;
     es_reply_free(&r);
     return rc;
+}
+
+enum cdcd_rc es_doc_delete(struct cdcd_sink *s, const char *id, struct cdcd_error *err)
+{
+    bool was_there;
+    return delete_doc(s, id, &was_there, err);
 }
 
 /* ---- indexes that were there ---- */
@@ -371,17 +380,34 @@ static enum cdcd_rc write_notes(struct cdcd_sink *s, const char *set, uint64_t *
     return rc == CDCD_OK ? CDCD_OK : cdcd_error_context(err, "the source's notes");
 }
 
-static enum cdcd_rc delete_notes(struct cdcd_sink *s, const char *set, uint64_t parts,
-                                 struct cdcd_error *err)
+/* Takes the set's name. What cannot be deleted stays, and does no harm. */
+static void delete_notes(struct cdcd_sink *s, char *set)
 {
-    for (uint64_t i = 0; set && i < parts; i++) {
+    struct cdcd_error err = {0};
+    bool more = true;
+    for (uint64_t i = 0; more && i < PARTS_MAX; i++) {
         char *id = part_id(s->state, set, i);
-        enum cdcd_rc rc = es_doc_delete(s, id, err);
+        if (delete_doc(s, id, &more, &err) != CDCD_OK) {
+            cdcd_debug("elasticsearch", "old notes stay: %s", err.text);
+            more = false;
+        }
         free(id);
-        if (rc != CDCD_OK)
-            return rc;
     }
-    return CDCD_OK;
+    free(set);
+}
+
+/* A process that was killed while it stored notes has left the set behind that it was about to name
+ * in the state, or the one that was named there before. */
+static void delete_left_notes(struct cdcd_sink *s, const char *owner)
+{
+    const char *set = s->state->set, *dot = set ? strrchr(set, '.') : NULL;
+    unsigned long long k = dot ? strtoull(dot + 1, NULL, 10) : 0;
+    if (k > 1)
+        delete_notes(s, cdcd_xasprintf("%.*s.%llu", (int)(dot - set), set, k - 1));
+    if (k > 0)
+        delete_notes(s, cdcd_xasprintf("%.*s.%llu", (int)(dot - set), set, k + 1));
+    if (!set || strncmp(set, owner, 8) != 0)
+        delete_notes(s, cdcd_xasprintf("%.8s.1", owner));
 }
 
 static bool read_part(struct cdcd_slice text, struct cdcd_arena *a, struct cdcd_notes *out)
@@ -450,6 +476,8 @@ static enum cdcd_rc claim(struct cdcd_sink *s, struct cdcd_error *err)
     enum cdcd_rc rc = es_doc_get(s, st->name, &text, &st->guard, err);
     if (rc == CDCD_OK && st->guard.seq_no >= 0 && !read_document(cdcd_buf_slice(&text), &a, &held))
         rc = unreadable(s, err);
+    char *before = rc == CDCD_OK && held.owner.ptr ? cdcd_xstrndup(held.owner.ptr, held.owner.len)
+                                                   : NULL;
     if (rc == CDCD_OK) {
         cdcd_buf_clear(&st->text);
         cdcd_buf_add(&st->text, held.state.ptr, held.state.len);
@@ -461,6 +489,9 @@ static enum cdcd_rc claim(struct cdcd_sink *s, struct cdcd_error *err)
         write_document(st, st->n, &text);
         rc = es_doc_put(s, st->name, cdcd_buf_slice(&text), &st->guard, err);
     }
+    if (rc == CDCD_OK && before)
+        delete_left_notes(s, before);
+    free(before);
     cdcd_arena_free(&a);
     cdcd_buf_free(&text);
     return rc;
@@ -559,7 +590,6 @@ static enum cdcd_rc store(struct cdcd_sink *s, struct cdcd_error *err)
 {
     struct es_state *st = s->state;
     char *old = NULL;
-    uint64_t old_parts = st->parts;
     if (st->notes_dirty) {
         char *set = cdcd_xasprintf("%.8s.%llu", st->owner, (unsigned long long)++st->nset);
         uint64_t parts;
@@ -577,10 +607,8 @@ static enum cdcd_rc store(struct cdcd_sink *s, struct cdcd_error *err)
         return CDCD_ERROR;
     }
     st->dirty = false;
-    struct cdcd_error ignored = {0};
-    if (old && delete_notes(s, old, old_parts, &ignored) != CDCD_OK)
-        cdcd_debug("elasticsearch", "old notes stay: %s", ignored.text);
-    free(old);
+    if (old)
+        delete_notes(s, old);
     return CDCD_OK;
 }
 

@@ -474,7 +474,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return
         x.seq[doc] = (x.next_seq, None if self.command == "DELETE" else body)
         x.next_seq += 1
-        self.answer(200 if there or self.command == "DELETE" else 201,
+        self.answer(200 if there else 404 if self.command == "DELETE" else 201,
                     {"_id": doc, "_seq_no": x.seq[doc][0], "_primary_term": 1, "result": "ok"})
 
     def mget(self, body):
