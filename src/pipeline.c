@@ -174,10 +174,11 @@ static bool follows(const struct cdcd_catch_up *c, const struct cdcd_schema *s)
     return false;
 }
 
-static void caught(struct cdcd_catch_up *c, struct cdcd_batch *b)
+static void caught(const struct cdcd_source_ops *ops, struct cdcd_catch_up *c, struct cdcd_batch *b)
 {
     for (struct cdcd_event *e = b->events; e; e = e->next)
-        e->row_follows = e->op == CDCD_OP_UPDATE && follows(c, e->schema);
+        e->row_follows = e->op == CDCD_OP_UPDATE && follows(c, e->schema) &&
+                         (ops->follows_new_keys || !cdcd_event_key_changed(e));
     if (!b->position.ptr)
         return;
     if (c->unfinished) {
@@ -213,7 +214,7 @@ enum cdcd_rc cdcd_pipeline_stream(struct cdcd_pipeline *p, struct cdcd_catch_up 
             continue;
         if (rc == CDCD_OK || (rc == CDCD_END && (b->nevents || b->nrecords || b->position.ptr))) {
             if (catch_up)
-                caught(catch_up, b);
+                caught(p->source_ops, catch_up, b);
             cdcd_pipeline_push(p, b);
             b = NULL;
         }

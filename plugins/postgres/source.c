@@ -285,6 +285,7 @@ static uint64_t source_version(struct cdcd_pos pos)
 
 static const struct cdcd_source_ops source_ops = {
     .connector = "postgresql",
+    .follows_new_keys = true,
     .options = pg_options,
     .config_size = sizeof(struct pg_config),
     .source_columns = source_columns,

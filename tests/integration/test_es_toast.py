@@ -212,7 +212,7 @@ class Toast(Base):
             c.start()
         self.same(120)
 
-    def interrupt_snapshot(self, c):
+    def interrupt_snapshot(self, c, more=""):
         """In the table before t; then rows of t change that it has not read."""
         self.insert(1, 2, 3)
         self.sql("CREATE TABLE a (id int PRIMARY KEY, i interval); INSERT INTO a VALUES (1, '178000000 years')")
@@ -220,7 +220,7 @@ class Toast(Base):
         self.assertEqual(c.wait(60), 1)
         self.assertIn("interval", c.logs())
         self.sql("DELETE FROM a; UPDATE t SET v = 'w'; UPDATE t SET n = 7; DELETE FROM t WHERE id = 2;"
-                 "UPDATE t SET raw = 'x' WHERE id = 3")
+                 "UPDATE t SET raw = 'x' WHERE id = 3;" + more)
         c.start()
         c.wait_log("publishing the changes up to the new snapshot first", 60)
 
@@ -231,6 +231,12 @@ class Toast(Base):
         self.assertEqual(sorted(self.es.documents(self.index)), ["1", "3"])
         self.sql("UPDATE t SET v = 'y'")
         self.same()
+
+    def test_new_key_before_an_interrupted_snapshot_has_the_row(self):
+        c = self.pipeline(self.es.url)
+        self.interrupt_snapshot(c, "UPDATE t SET id = 9 WHERE id = 1;")
+        self.same()
+        self.assertEqual(sorted(self.es.documents(self.index)), ["3", "9"])
 
     def test_interrupted_snapshot_through_kafka(self):
         kafka = cdcdtest.Kafka()

@@ -18,7 +18,7 @@
 #include "batch.h"
 #include "option.h"
 
-#define CDCD_PLUGIN_ABI 3
+#define CDCD_PLUGIN_ABI 4
 
 #ifdef CDCD_STATIC_PLUGINS
 #define CDCD_PLUGIN_SYMBOL(name) cdcd_plugin_##name
@@ -229,6 +229,9 @@ struct cdcd_source_ops {
                          struct cdcd_place *place, struct cdcd_error *err);
     /* Rows of a snapshot are marked `true`, its last one `last`; no other marks (MongoDB). */
     bool few_marks;
+    /* A snapshot that goes on after an interruption also brings rows whose key has changed since,
+     * wherever they are now, when the log left out some of their values. */
+    bool follows_new_keys;
 };
 
 /* ---- sink ---- */
