@@ -255,8 +255,10 @@ static enum cdcd_rc set_target(struct job *j, enum es_action_kind kind)
 }
 
 /* The id under which the row was before its key changed, or is afterwards. Whatever else the header
- * may hold says nothing. */
-static void read_other_id(struct job *j, const char *name, struct cdcd_slice *out)
+ * may hold says nothing. The two records of one change have the same source block, and no others
+ * have that. */
+static void read_other_id(struct job *j, const struct es_envelope *e, const char *name,
+                          struct cdcd_slice *out)
 {
     struct cdcd_json_value key;
     struct cdcd_slice schema, id;
@@ -264,8 +266,10 @@ static void read_other_id(struct job *j, const char *name, struct cdcd_slice *ou
     if (!h || !h->value.ptr || !cdcd_json_scan(h->value, &key))
         return;
     es_unwrap(&key, &schema);
-    if (es_id_make(&j->c->x, j->shape, false, &key, j->a, &id))
-        *out = id;
+    if (!es_id_make(&j->c->x, j->shape, false, &key, j->a, &id))
+        return;
+    *out = id;
+    j->out->move = e->source.raw;
 }
 
 /* ---- documents ---- */
@@ -475,13 +479,13 @@ static enum cdcd_rc change(struct job *j, const struct es_envelope *e)
         return fail(j, "the record has no row in `after`");
     if (set_target(j, ES_INDEX) != CDCD_OK)
         return CDCD_ERROR;
-    read_other_id(j, "__debezium.oldkey", &j->out->moved_from);
+    read_other_id(j, e, "__debezium.oldkey", &j->out->moved_from);
     return write_row(j, &e->after);
 }
 
 static enum cdcd_rc delete (struct job *j, const struct es_envelope *e) {
     learn_kind(j, e); if (set_target(j, ES_DELETE) != CDCD_OK) return CDCD_ERROR;
-    if (j->topic->kind == TABLE_ROWS) read_other_id(j, "__debezium.newkey", &j->out->moves_to);
+    if (j->topic->kind == TABLE_ROWS) read_other_id(j, e, "__debezium.newkey", &j->out->moves_to);
     return CDCD_OK;
 }
 

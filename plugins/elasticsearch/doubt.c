@@ -7,6 +7,9 @@
  * version; but that it forgets when its server is restarted. So such a record is kept back,
  * together with its batch, until another of the same id comes that says all of it: a delete or a
  * whole row. When nothing comes any more, or all batches are held, it is refused.
+ *
+ * Rows whose key has changed may wait for what is kept of them (moved.c): they are tried again and
+ * again for a while, with all that waits behind them.
  */
 #include "sink.h"
 
@@ -27,12 +30,15 @@ void es_doubt(struct cdcd_sink *s, struct es_item *item)
     s->doubts_since = now;
 }
 
+static bool same_id(const struct es_item *a, const struct es_item *b)
+{
+    return a->hash == b->hash && cdcd_slice_eq(a->action.id, b->action.id) &&
+           cdcd_slice_eq(a->action.index, b->action.index);
+}
+
 static bool tells(const struct es_item *item, const struct es_item *doubt)
 {
-    return item->hash == doubt->hash && !item->dead &&
-           item->action.version >= doubt->action.version &&
-           cdcd_slice_eq(item->action.id, doubt->action.id) &&
-           cdcd_slice_eq(item->action.index, doubt->action.index);
+    return same_id(item, doubt) && !item->dead && item->action.version >= doubt->action.version;
 }
 
 /* Those of one id are taken from the newest to the oldest, and so they stand behind one another. */
@@ -63,10 +69,19 @@ void es_doubts_tell(struct cdcd_sink *s, const struct es_lane *lane)
         tell(s, lane->items[i]);
 }
 
-/* What it lacks may be kept by another instance, or by this one later. */
-static bool is_patient(const struct es_item *item, int64_t now)
+static bool may_be_kept(const struct es_item *item, int64_t now)
 {
     return item->action.moved_from.ptr && now - item->doubted < PATIENCE_MS;
+}
+
+/* What it lacks, or what one before it of the same id lacks, may be kept by another instance, or by
+ * this one later. */
+static bool is_patient(const struct cdcd_sink *s, const struct es_item *of, int64_t now)
+{
+    for (const struct es_item *item = s->doubts; item; item = item->next)
+        if (may_be_kept(item, now) && same_id(item, of))
+            return true;
+    return false;
 }
 
 static int64_t quiet_at(const struct cdcd_sink *s)
@@ -79,7 +94,7 @@ int64_t es_doubts_end(const struct cdcd_sink *s)
 {
     int64_t end = quiet_at(s), now = cdcd_now_ms();
     for (const struct es_item *item = s->doubts; item; item = item->next)
-        if (is_patient(item, now) && s->doubts_look < end)
+        if (may_be_kept(item, now) && s->doubts_look < end)
             end = s->doubts_look;
     return end;
 }
@@ -88,18 +103,30 @@ void es_doubts_serve(struct cdcd_sink *s)
 {
     int64_t now = cdcd_now_ms();
     bool quiet = now >= quiet_at(s), look = now >= s->doubts_look;
+    struct es_item *out = NULL, **end = &out;
+    if (!quiet && !look)
+        return;
+    for (struct es_item *item = s->doubts; item; item = item->next) {
+        bool patient = is_patient(s, item, now);
+        item->sure = !patient && quiet;
+        item->doubtful = !item->sure && !(patient && look);
+    }
     for (struct es_item **at = &s->doubts; *at;) {
         struct es_item *item = *at;
-        bool patient = is_patient(item, now);
-        if (patient ? !look : !quiet) {
+        if (item->doubtful) {
             at = &item->next;
             continue;
         }
         *at = item->next;
         s->ndoubts--;
-        item->sure = !patient;
-        item->doubtful = false;
         item->refused = NULL;
+        *end = item;
+        end = &item->next;
+    }
+    *end = NULL;
+    while (out) {
+        struct es_item *item = out;
+        out = item->next;
         es_again(s, item);
     }
 }

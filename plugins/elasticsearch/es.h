@@ -194,6 +194,7 @@ struct es_action {
     bool row_follows; /* with `missing`: a later record has the whole row, unless it is deleted */
     struct cdcd_slice moves_to;   /* DELETE: the row goes on under this id; ptr NULL: it does not */
     struct cdcd_slice moved_from; /* INDEX: the row had this id before; ptr NULL: it had not */
+    struct cdcd_slice move;       /* with these: text that both records of the change bear */
     const struct es_shape *shape; /* or NULL: nothing is known of the columns */
 };
 struct es_converter;

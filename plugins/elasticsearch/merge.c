@@ -250,17 +250,23 @@ static void take_probe(void *ctx, size_t i, const struct es_result *r)
 {
     struct probe *p = ctx;
     struct es_item *item = p->wants[i].item;
-    if (r->verdict == ES_STALE)
+    int64_t held = -1;
+    if (r->verdict == ES_STALE && !es_held_version(r->reason, &held)) {
+        p->failed = true;
+        return;
+    }
+    if (r->verdict == ES_STALE && (uint64_t)held >= item->action.version)
         make_void(item);
-    else if (r->verdict == ES_GONE) {
+    else if (r->verdict == ES_STALE || r->verdict == ES_GONE) {
         item->refused = refusal(item, (struct cdcd_slice){NULL, 0});
         item->doubtful = !item->sure;
     } else
         p->failed = true;
 }
 
-/* Deletes with versions just below those of the items: refused where something newer, or of the
- * same transaction, was deleted. */
+/* Deletes with the lowest version of all: refused where something was deleted, and the refusal
+ * tells its version. They change nothing: what another instance writes meanwhile has a higher one.
+ */
 static enum cdcd_rc probe_deleted(struct cdcd_sink *s, struct want *wants, size_t n,
                                   struct cdcd_error *err)
 {
@@ -275,8 +281,7 @@ static enum cdcd_rc probe_deleted(struct cdcd_sink *s, struct want *wants, size_
         es_json_string(&body, x->index);
         cdcd_buf_adds(&body, ",\"_id\":");
         es_json_string(&body, x->id);
-        cdcd_buf_addf(&body, ",\"version\":%llu,\"version_type\":\"external_gte\"}}\n",
-                      (unsigned long long)(x->version ? x->version - 1 : 0));
+        cdcd_buf_adds(&body, ",\"version\":0,\"version_type\":\"external_gte\"}}\n");
     }
     char *path = es_path("/%I/_bulk?filter_path=errors,error,items.*.status,items.*.error", first);
     enum cdcd_rc rc = es_call(s, "POST", path, cdcd_buf_slice(&body), &r, err);

@@ -9,7 +9,9 @@
  * row that finds nothing kept waits for it in doubt.c.
  *
  * What was kept goes when the row is in the index. A crash before that leaves it there, and the
- * records come again: the delete then finds no document, and changes nothing of what is kept.
+ * records come again. The delete then finds no document, or that of another row which has got the
+ * id since: what is kept already stays as it is. (A delete that comes again after the row has been
+ * written by another instance may leave something kept that nobody asks for.)
  */
 #include "sink.h"
 
@@ -24,12 +26,12 @@ struct es_moved {
 };
 
 /* Of the document in the state index. */
-static char *doc_id(const struct cdcd_sink *s, struct cdcd_slice index, struct cdcd_slice from,
-                    struct cdcd_slice to)
+static char *doc_id(const struct cdcd_sink *s, const struct es_action *a)
 {
+    struct cdcd_slice to = a->moves_to.ptr ? a->moves_to : a->id;
     return cdcd_xasprintf("%s.moved.%016llx%016llx", s->env->pipeline,
-                          (unsigned long long)es_item_hash(index, from),
-                          (unsigned long long)es_item_hash(index, to));
+                          (unsigned long long)es_item_hash(a->index, to),
+                          (unsigned long long)es_item_hash(a->move, to));
 }
 
 /* A replay takes what it lacks from the live index. */
@@ -59,7 +61,7 @@ static enum cdcd_rc put(struct cdcd_sink *s, const struct es_item *item, struct 
     const struct es_action *a = &item->action;
     struct cdcd_buf text, before;
     struct es_guard guard;
-    char *doc = doc_id(s, a->index, a->id, a->moves_to);
+    char *doc = doc_id(s, a);
     cdcd_buf_init(&text, 0);
     cdcd_buf_init(&before, 0);
     cdcd_buf_adds(&text, "{\"v\":1,\"index\":");
@@ -72,7 +74,7 @@ static enum cdcd_rc put(struct cdcd_sink *s, const struct es_item *item, struct 
     cdcd_buf_add(&text, source.ptr, source.len);
     cdcd_buf_adds(&text, "}");
     enum cdcd_rc rc = es_doc_get(s, doc, &before, &guard, err);
-    if (rc == CDCD_OK)
+    if (rc == CDCD_OK && guard.seq_no < 0)
         rc = es_doc_put(s, doc, cdcd_buf_slice(&text), &guard, err);
     if (rc == CDCD_AGAIN)
         rc = cdcd_error_set(err, CDCD_ERR_RETRY, "the document %s of the state index changes", doc);
@@ -85,7 +87,8 @@ static enum cdcd_rc put(struct cdcd_sink *s, const struct es_item *item, struct 
 enum cdcd_rc es_moved_keep(struct cdcd_sink *s, struct es_item *item, struct cdcd_error *err)
 {
     struct es_reply r;
-    struct cdcd_json_value root, source;
+    struct cdcd_json_value root, source, v;
+    int64_t version;
     if (!merges(s) || (!item->held && carries_all(s, item)))
         return CDCD_OK;
     if (!item->held)
@@ -101,9 +104,12 @@ enum cdcd_rc es_moved_keep(struct cdcd_sink *s, struct es_item *item, struct cdc
         return cdcd_error_context(err, "the document of a row whose key changes");
     enum cdcd_rc rc = CDCD_OK;
     if (r.status == 200 && cdcd_json_scan(cdcd_buf_slice(&r.body), &root) &&
-        cdcd_json_member(&root, "_source", &source) && source.kind == CDCD_JSON_OBJECT)
-        rc = put(s, item, source.raw, err);
-    else if (r.status != 404)
+        cdcd_json_member(&root, "_source", &source) && source.kind == CDCD_JSON_OBJECT &&
+        cdcd_json_member(&root, "_version", &v) && cdcd_json_int64(&v, &version)) {
+        /* Else it is of another row, which has got the id since: the records come again. */
+        if ((uint64_t)version <= item->action.version)
+            rc = put(s, item, source.raw, err);
+    } else if (r.status != 404)
         rc = es_fail(err, &r, "reading the document of a row whose key changes");
     es_reply_free(&r);
     s->doubts_look = 0; /* somebody may wait for it */
@@ -116,7 +122,7 @@ void es_moved_note(struct cdcd_sink *s, struct es_item *item)
         return;
     struct cdcd_arena *a = &item->batch->arena;
     struct es_moved *m = cdcd_arena_alloc(a, sizeof *m);
-    char *doc = doc_id(s, item->action.index, item->action.moved_from, item->action.id);
+    char *doc = doc_id(s, &item->action);
     *m = (struct es_moved){.batch = item->batch, .doc = cdcd_arena_dup(a, doc, strlen(doc))};
     free(doc);
     *(s->moved ? s->moved_end : &s->moved) = m;
@@ -141,7 +147,7 @@ enum cdcd_rc es_moved_find(struct cdcd_sink *s, const struct es_item *item, stru
     source->kind = CDCD_JSON_NULL;
     if (!merges(s))
         return CDCD_OK;
-    char *doc = doc_id(s, a->index, a->moved_from, a->id);
+    char *doc = doc_id(s, a);
     enum cdcd_rc rc = es_doc_get(s, doc, kept, &guard, err);
     free(doc);
     if (rc == CDCD_OK && guard.seq_no >= 0 && cdcd_json_scan(cdcd_buf_slice(kept), &root) &&

@@ -215,6 +215,8 @@ bool es_bulk_items(struct cdcd_slice body, size_t n,
 enum es_verdict es_judge(long status, const char *type, const char *reason, bool is_delete);
 
 /* ---- stale.c ---- */
+/* The version that the index has, from the reason of a 409. False: it does not tell. */
+bool es_held_version(const char *reason, int64_t *out);
 /* An item was refused as the index has something newer (reason: the server's). LOSS: that is of
  * another log. RETRY: it cannot be told now. */
 enum cdcd_rc es_stale(struct cdcd_sink *s, const struct es_item *item, const char *reason,

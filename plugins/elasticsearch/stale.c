@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 /* "[7]: version conflict, current version [12] is higher than the one provided [3]" */
-static bool held_version(const char *reason, int64_t *out)
+bool es_held_version(const char *reason, int64_t *out)
 {
     static const char before[] = "current version [";
     const char *p = strstr(reason, before), *digits = p ? p + sizeof before - 1 : NULL;
@@ -73,7 +73,7 @@ enum cdcd_rc es_stale(struct cdcd_sink *s, const struct es_item *item, const cha
     struct cdcd_place place = {.partition = r->partition, .end = -1};
     int64_t begun = cdcd_now_ms();
     if (!s->env->look || r->partition < 0 || item->action.version != (uint64_t)r->offset ||
-        !held_version(reason, &place.offset) || begun < s->next_look)
+        !es_held_version(reason, &place.offset) || begun < s->next_look)
         return CDCD_OK;
     struct cdcd_slice name = r->topic ? r->topic->name : r->topic_name;
     char *topic = cdcd_xstrndup(name.ptr, name.len);

@@ -247,7 +247,7 @@ static void absent_is_refused(void **state)
     assert_non_null(strstr(item->refused, "REPLICA IDENTITY FULL"));
     asked(t, 1,
           "POST /i/_bulk?filter_path=errors,error,items.*.status,items.*.error "
-          "{\"delete\":{\"_index\":\"i\",\"_id\":\"1\",\"version\":4,\"version_type\":"
+          "{\"delete\":{\"_index\":\"i\",\"_id\":\"1\",\"version\":0,\"version_type\":"
           "\"external_gte\"}}\n");
 }
 
@@ -296,15 +296,17 @@ static void doubts_end_when_nothing_comes(void **state)
     assert_false(first->doubtful);
 }
 
+#define CONFLICT(version)                                                                \
+    "{\"errors\":true,\"items\":[{\"delete\":{\"status\":409,\"error\":{\"type\":"       \
+    "\"version_conflict_engine_exception\",\"reason\":\"[1]: version conflict, current " \
+    "version [" version "] is higher than the one provided [0]\"}}}]}"
+
 static void deleted_already_is_done_with(void **state)
 {
     struct bench *t = *state;
-    static const char newer[] =
-        "{\"errors\":true,\"items\":[{\"delete\":{\"status\":409,\"error\":{\"type\":"
-        "\"version_conflict_engine_exception\",\"reason\":\"[1]: version conflict\"}}}]}";
     answers(t, "{\"docs\":[{\"_index\":\"i\",\"_id\":\"1\",\"found\":false}]}");
-    answers(t, newer);
-    answers(t, newer);
+    answers(t, CONFLICT("6"));
+    answers(t, CONFLICT("6"));
     struct es_item *first = add(t, "1", 5, "{\"a\":2}", "b");
     struct es_item *second = add(t, "1", 6, "{\"a\":3}", "b");
     merge(t);
@@ -313,6 +315,19 @@ static void deleted_already_is_done_with(void **state)
     assert_int_equal(first->action.kind, ES_DELETE);
     assert_int_equal(second->action.kind, ES_DELETE);
     assert_int_equal(second->action.version, 6);
+}
+
+/* What was deleted before says nothing of a record that came after it. */
+static void deleted_before_is_in_doubt(void **state)
+{
+    struct bench *t = *state;
+    answers(t, "{\"docs\":[{\"_index\":\"i\",\"_id\":\"1\",\"found\":false}]}");
+    answers(t, CONFLICT("4"));
+    struct es_item *item = add(t, "1", 5, "{\"a\":2}", "b");
+    merge(t);
+    assert_non_null(item->refused);
+    assert_true(item->doubtful);
+    assert_int_equal(item->action.kind, ES_INDEX);
 }
 
 /* Of a row that an interrupted snapshot has still to read: nothing is written until then. */
@@ -421,6 +436,7 @@ int main(void)
         TEST(later_records_tell_of_doubts),
         TEST(doubts_end_when_nothing_comes),
         TEST(deleted_already_is_done_with),
+        TEST(deleted_before_is_in_doubt),
         TEST(row_that_follows_is_waited_for),
         TEST(column_that_the_document_lacks),
         TEST(bad_answers),
