@@ -83,12 +83,6 @@ static enum cdcd_rc drop_refused(struct cdcd_sink *s, struct es_lane *lane, stru
 
 /* ---- newest of each id ---- */
 
-static bool same_id(const struct es_item *a, const struct es_item *b)
-{
-    return a->hash == b->hash && cdcd_slice_eq(a->action.id, b->action.id) &&
-           cdcd_slice_eq(a->action.index, b->action.index);
-}
-
 static void stand_for(struct es_item *newer, struct es_item *older)
 {
     struct es_item **to = &newer->older;
@@ -118,7 +112,7 @@ static void newest_only(struct cdcd_sink *s, struct es_lane *lane)
     size_t mask = clear_table(s, lane->nitems);
     for (size_t i = 0; i < lane->nitems; i++) {
         size_t at = items[i]->hash & mask;
-        while (s->table[at] && !same_id(items[s->table[at] - 1], items[i]))
+        while (s->table[at] && !es_same_document(items[s->table[at] - 1], items[i]))
             at = (at + 1) & mask;
         size_t before = s->table[at];
         s->table[at] = (uint32_t)i + 1;

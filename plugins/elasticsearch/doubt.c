@@ -30,15 +30,10 @@ void es_doubt(struct cdcd_sink *s, struct es_item *item)
     s->doubts_since = now;
 }
 
-static bool same_id(const struct es_item *a, const struct es_item *b)
-{
-    return a->hash == b->hash && cdcd_slice_eq(a->action.id, b->action.id) &&
-           cdcd_slice_eq(a->action.index, b->action.index);
-}
-
 static bool tells(const struct es_item *item, const struct es_item *doubt)
 {
-    return same_id(item, doubt) && !item->dead && item->action.version >= doubt->action.version;
+    return es_same_document(item, doubt) && !item->dead &&
+           item->action.version >= doubt->action.version;
 }
 
 /* Those of one id are taken from the newest to the oldest, and so they stand behind one another. */
@@ -79,7 +74,7 @@ static bool may_be_kept(const struct es_item *item, int64_t now)
 static bool is_patient(const struct cdcd_sink *s, const struct es_item *of, int64_t now)
 {
     for (const struct es_item *item = s->doubts; item; item = item->next)
-        if (may_be_kept(item, now) && same_id(item, of))
+        if (may_be_kept(item, now) && es_same_document(item, of))
             return true;
     return false;
 }
@@ -134,8 +129,7 @@ void es_doubts_serve(struct cdcd_sink *s)
 bool es_doubts_moved(const struct cdcd_sink *s, const struct es_item *of)
 {
     for (const struct es_item *item = s->doubts; item; item = item->next)
-        if (item->action.moved_from.ptr && cdcd_slice_eq(item->action.id, of->action.id) &&
-            cdcd_slice_eq(item->action.index, of->action.index))
+        if (item->action.moved_from.ptr && es_same_document(item, of))
             return true;
     return false;
 }

@@ -37,17 +37,11 @@ struct want {
     struct cdcd_json_value source; /* in a reply, or in an earlier item */
 };
 
-static bool same_document(const struct es_item *a, const struct es_item *b)
-{
-    return a->hash == b->hash && cdcd_slice_eq(a->action.id, b->action.id) &&
-           cdcd_slice_eq(a->action.index, b->action.index);
-}
-
 /* The nearest one before items[i] that says what the document is; NULL: none. */
 static const struct es_item *earlier(struct es_item *const *items, size_t i)
 {
     for (size_t k = i; k > 0; k--)
-        if (same_document(items[k - 1], items[i]))
+        if (es_same_document(items[k - 1], items[i]))
             return items[k - 1];
     return NULL;
 }
@@ -387,7 +381,7 @@ static enum cdcd_rc complete_from_index(struct cdcd_sink *s, struct want *wants,
 static bool overtaken(struct es_item *const *items, size_t n, size_t i)
 {
     for (size_t k = i + 1; k < n; k++)
-        if (same_document(items[k], items[i]) && items[k]->action.nmissing == 0 &&
+        if (es_same_document(items[k], items[i]) && items[k]->action.nmissing == 0 &&
             items[k]->action.version >= items[i]->action.version)
             return true;
     return false;

@@ -42,6 +42,14 @@ struct es_item {
     bool bare;     /* dead, without the record's value */
 };
 
+/* Both are about one document. One that is not in a queue yet has no hash. */
+static inline bool es_same_document(const struct es_item *a, const struct es_item *b)
+{
+    return (a->hash == b->hash || !a->hash || !b->hash) &&
+           cdcd_slice_eq(a->action.id, b->action.id) &&
+           cdcd_slice_eq(a->action.index, b->action.index);
+}
+
 struct es_queue {
     struct es_item *first, *last;
     size_t n, bytes;
