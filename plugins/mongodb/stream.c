@@ -159,7 +159,12 @@ void mg_stream_free(struct mg_stream *st)
 
 enum cdcd_rc mg_stream_start(struct cdcd_source *s, struct cdcd_slice from, struct cdcd_error *err)
 {
-    return mg_stream_open(s, feed_of(s), NULL, from, err);
+    if (mg_stream_open(s, feed_of(s), NULL, from, err) != CDCD_OK)
+        return CDCD_ERROR;
+    cdcd_info("mongodb", "reading the %s from %" PRIu32 ":%" PRIu32 " on",
+              s->cfg->capture == MG_OPLOG ? "oplog" : "change stream", s->stream->ts.t,
+              s->stream->ts.i);
+    return CDCD_OK;
 }
 
 /* ---- positions ---- */

@@ -170,8 +170,6 @@ static enum cdcd_rc tail_open(struct cdcd_source *s, const struct mg_position *f
         tail_close(f);
         return CDCD_ERROR;
     }
-    cdcd_info("mongodb", "reading the oplog from %" PRIu32 ":%" PRIu32 " on", from->ts.t,
-              from->ts.i);
     *out = f;
     return CDCD_OK;
 }

@@ -239,12 +239,14 @@ class Pipe(folderpipe.FolderPipe):
         return self.cdcd.config["source"]["mongodb"]
 
     def start(self, command="run", *args, wait=True, **more):
-        """A tailing cursor of the server begins with the newest entry as of its opening, and what is
-        written while it is being opened is left out: so nothing is to be written then."""
+        """Waits until the log is read. What is written before lies in the time of a snapshot that is
+        not read at one time, and comes as the document is afterwards, which may be gone. And a tailing
+        cursor of the server begins with the newest entry as of its opening, without what is written
+        while it is being opened."""
         super().start(command, *args, wait=wait, **more)
-        if wait and isinstance(self.mongo, MongoServer) and self.source["capture"] == "oplog":
-            cdcdtest.wait_until("the cursor of the oplog", lambda: not self.cdcd.alive()
-                                or "reading the oplog from" in self.log_since_start(), 60)
+        if wait and isinstance(self.mongo, MongoServer):
+            what = "reading the %s from" % self.source["capture"].replace("_", " ")
+            cdcdtest.wait_until(what, lambda: not self.cdcd.alive() or what in self.log_since_start(), 60)
         return self
 
     def sync_once(self, timeout):
