@@ -82,6 +82,10 @@ void kafka_link_init(struct kafka_link *link, bool source, const char *bootstrap
                                 .properties = properties};
 }
 
+/* Since librdkafka 2.2: how soon a consumer with too much in it looks whether it still is so. */
+static const char fetch_backoff[] = "fetch.queue.backoff.ms";
+#define FETCH_BACKOFF_MS "10"
+
 /* 'Group "g" changed join state wait-join -> wait-sync (state up)': there is no other way to know.
  * Until 2.10 a commit between the two ends of a join makes librdkafka lose all partitions, and
  * until 2.3 closing a consumer there ends the process. */
@@ -174,6 +178,8 @@ rd_kafka_conf_t *kafka_conf(struct kafka_link *link, struct cdcd_error *err)
         set_all(link, conf, common_defaults, err) != CDCD_OK ||
         set_all(link, conf, link->source ? source_defaults : sink_defaults, err) != CDCD_OK)
         rc = CDCD_ERROR;
+    link->sleeps = link->source && rd_kafka_conf_set(conf, fetch_backoff, FETCH_BACKOFF_MS, NULL,
+                                                     0) != RD_KAFKA_CONF_OK;
     for (size_t i = 0; rc == CDCD_OK && i < link->properties->n; i++)
         rc = set_user(link, conf, &link->properties->items[i], err);
     if (rc == CDCD_OK)

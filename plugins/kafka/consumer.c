@@ -88,6 +88,7 @@ void kafka_destroy_or_leave(rd_kafka_t *rk)
 
 void kafka_consumer_end(struct cdcd_source *s)
 {
+    kafka_wake_end(&s->wake);
     if (s->stash)
         rd_kafka_message_destroy(s->stash);
     s->stash = NULL;
@@ -356,9 +357,10 @@ static enum cdcd_rc take(struct cdcd_source *s, struct cdcd_batch *b, rd_kafka_m
         s->link.all_down = false;
         s->link.loaded_once = true;
     }
-    if (!m->err)
+    if (!m->err) {
+        kafka_wake_taken(s, m);
         rc = take_record(s, b, m, err);
-    else if (m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+    } else if (m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
         take_eof(s, m);
     else
         rc = take_error(s, m, err);

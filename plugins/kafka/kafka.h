@@ -40,6 +40,7 @@ struct kafka_config {
 /* The way to a cluster, and what is known of it: the first member of a sink and of a source. */
 struct kafka_link {
     bool source;           /* of records; else a sink */
+    bool sleeps;           /* a consumer of this librdkafka must be woken: consumer_wake.c */
     bool debug;            /* the user wants librdkafka's debug lines */
     const char *section;   /* of the config: "sink.kafka" */
     const char *bootstrap; /* these are borrowed */

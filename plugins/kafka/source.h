@@ -6,6 +6,7 @@
  *   consumer_topics.c  which topics there are, new ones and those that are gone
  *   consumer_place.c   where a partition is read from, and whether nothing is lost there
  *   consumer_replay.c  reading up to an end without a group
+ *   consumer_wake.c    has librdkafka fetch again as soon as there is room
  *   consumer_look.c    one record, looked at for a sink
  *   consumer_check.c   cdcd check, cdcd drop
  *   group.c            partitions that come and go with the group; commits
@@ -108,6 +109,19 @@ struct kafka_schemas {
 };
 #define KAFKA_SCHEMA_BUCKETS 1024
 
+/* ---- consumer_wake.c ---- */
+
+#define KAFKA_WAKE_BROKERS 16
+
+/* What was taken from librdkafka since its threads were last woken. */
+struct kafka_wake {
+    size_t bytes, records;
+    int32_t brokers[KAFKA_WAKE_BROKERS]; /* where it came from: ids, */
+    size_t n;
+    rd_kafka_topic_partition_list_t *list; /* owned: and a partition of each; NULL: none yet */
+    uint64_t times; /* that they were */
+};
+
 /* ---- the source ---- */
 
 struct cdcd_source {
@@ -136,6 +150,7 @@ struct cdcd_source {
     int64_t revoke_until;
     bool closing, paused;
     rd_kafka_message_t *stash; /* came while nobody could take it */
+    struct kafka_wake wake;
     int64_t last_read;         /* monotonic ms of the last call of read */
     int64_t last_commit, next_complaint, last_answer;
 
@@ -229,6 +244,11 @@ enum cdcd_rc kafka_schemas_begin(struct cdcd_source *s, struct cdcd_error *err);
 /* Puts the schema of this version into the batch, if it is not in this session yet. */
 enum cdcd_rc kafka_schemas_need(struct cdcd_source *s, struct cdcd_batch *b,
                                 struct cdcd_slice version, struct cdcd_error *err);
+
+/* consumer_wake.c */
+/* A record was taken: wakes the threads of librdkafka that may wait for that, now and then. */
+void kafka_wake_taken(struct cdcd_source *s, const rd_kafka_message_t *m);
+void kafka_wake_end(struct kafka_wake *w);
 
 /* consumer_look.c */
 enum cdcd_rc kafka_source_look(const void *config, const struct cdcd_source_env *env,

@@ -243,6 +243,30 @@ class Records(Source):
         self.assertEqual(sorted(len(json.loads(x)["value"]) for x in self.lines(c.out)),
                          [5] * 4 + [6000000 + i for i in range(4)])
 
+    def test_more_than_may_wait(self):
+        """40 times what librdkafka may hold: it fetches again when there is room. Old ones look once
+        a second by themselves, and are woken."""
+        self.create(2)
+        with Put(self.kafka) as p:
+            for i in range(20000):
+                p.put(self.topic, str(i), "v" * 2000, i % 2)
+            p.do("flush")
+        c = self.pipe(properties={"queued.max.messages.kbytes": 1024}, more={"log.level": "debug"}).start()
+        self.wait_lines(c, 20000)
+        self.stop(c)
+        keys = collections.Counter(json.loads(x)["key"] for x in self.lines(c.out))
+        self.assertEqual((len(keys), set(keys.values()), min(keys), max(keys)), (20000, {1}, 0, 19999))
+        woken = re.search(r"librdkafka was woken (\d+) times", c.logs())
+        if not woken:
+            self.assertTrue(self.has_backoff(), c.logs()[-3000:])
+        else:
+            self.assertGreater(int(woken[1]), 20)
+
+    def has_backoff(self):
+        """Of librdkafka 2.2 and later."""
+        c = self.cdcd(self.config(self.folder(), properties={"fetch.queue.backoff.ms": 5}), "backoff")
+        return c.run("check").returncode == 0
+
 
 class Topics(Source):
     def test_patterns_and_new_ones(self):
