@@ -240,7 +240,7 @@ static bool due(const struct cdcd_sink *s, const struct es_lane *lane, bool now,
 {
     if (lane->busy || !lane->queue.n || ms < lane->not_before)
         return false;
-    return now || s->held || lane->queue.bytes >= s->bulk_bytes ||
+    return now || s->held || lane->queue.bytes >= es_body_most(s) ||
            ms - lane->oldest >= s->config->bulk_delay_ms;
 }
 

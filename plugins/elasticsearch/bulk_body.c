@@ -26,15 +26,33 @@ uint64_t es_item_hash(struct cdcd_slice index, struct cdcd_slice id)
 
 /* ---- which items ---- */
 
+/* Less is not worth a request of its own while there is more. */
+#define WORTHWHILE ((size_t)256 << 10)
+
+/* The batches that go round bound what there is of documents. Were all of them under way at a time,
+ * all lanes would wait for the answers, and then the server for all that comes next: so one half is
+ * under way, and the other is ready when the answers come. */
+size_t es_body_most(const struct cdcd_sink *s)
+{
+    size_t bytes = 0;
+    for (unsigned i = 0; i < s->nlanes; i++)
+        bytes += s->lanes[i].queue.bytes + (s->lanes[i].busy ? s->lanes[i].body.len : 0);
+    size_t share = bytes / 2 / s->active;
+    if (share < WORTHWHILE)
+        share = WORTHWHILE;
+    return share < s->bulk_bytes ? share : s->bulk_bytes;
+}
+
 static void take_items(struct cdcd_sink *s, struct es_lane *lane)
 {
+    size_t most_bytes = es_body_most(s);
     struct es_queue *q = &lane->queue;
     size_t bytes = 0, most = lane->most_items ? lane->most_items : SIZE_MAX;
     lane->nitems = 0;
     while (q->first && lane->nitems < most) {
         struct es_item *item = q->first;
         size_t n = es_item_bytes(item);
-        if (lane->nitems > 0 && bytes + n > s->bulk_bytes)
+        if (lane->nitems > 0 && bytes + n > most_bytes)
             break;
         bytes += n;
         q->first = item->next;

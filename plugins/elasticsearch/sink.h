@@ -173,6 +173,8 @@ static inline size_t es_item_bytes(const struct es_item *item)
     return item->action.source.len + item->action.id.len + item->action.index.len + 80 +
            (size_t)item->action.nmissing * 4096;
 }
+/* About how large the next body should be at most; one document may be larger. */
+size_t es_body_most(const struct cdcd_sink *s);
 /* Moves items from the queue into the lane's body; nitems may be 0 when all were left out. */
 enum cdcd_rc es_body_make(struct cdcd_sink *s, struct es_lane *lane, struct cdcd_error *err);
 /* "/_bulk?..." for the lane's items. Owned by the caller. */
