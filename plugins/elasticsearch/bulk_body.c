@@ -200,23 +200,26 @@ static void add_item(const struct cdcd_sink *s, const struct es_item *item,
     ADD(b, "\n");
 }
 
-static char *bulk_path(struct cdcd_slice index, bool alias)
+#define BULK "/%I/_bulk?filter_path=errors,error"
+
+static char *bulk_path(struct cdcd_slice index, bool alias, bool brief)
 {
-    return es_path(alias ? "/%I/_bulk?filter_path=errors,error,items.*.status,items.*.error"
-                           "&require_alias=true"
-                         : "/%I/_bulk?filter_path=errors,error,items.*.status,items.*.error",
-                   index);
+    const char *fmt = alias ? BULK ",items.*.status,items.*.error&require_alias=true"
+                            : BULK ",items.*.status,items.*.error";
+    if (brief)
+        fmt = alias ? BULK "&require_alias=true" : BULK;
+    return es_path(fmt, index);
 }
 
 char *es_body_path(const struct cdcd_sink *s, const struct es_lane *lane)
 {
     const struct es_item *first = lane->items[0];
-    return bulk_path(first->action.index, through_alias(s, first));
+    return bulk_path(first->action.index, through_alias(s, first), lane->brief);
 }
 
 char *es_bulk_path(const struct cdcd_sink *s, struct cdcd_slice index)
 {
-    return bulk_path(index, es_index_through_alias(s, index));
+    return bulk_path(index, es_index_through_alias(s, index), false);
 }
 
 enum cdcd_rc es_body_make(struct cdcd_sink *s, struct es_lane *lane, struct cdcd_error *err)

@@ -15,6 +15,7 @@
 #define CALM_MS           200 /* several lanes that are told "too much" at once count once */
 #define INTERNAL_ERRORS   8   /* HTTP 500 for one document so often: it is the document */
 #define REASON_OF_REQUEST 400
+#define DETAILS           16 /* so many requests are not brief after one that was not taken whole */
 
 /* ---- how much at a time ---- */
 
@@ -203,6 +204,8 @@ static void take_item(void *ctx, size_t i, const struct es_result *r)
     enum es_verdict verdict = r->verdict;
     char what[160];
     item->again = false;
+    if (verdict != ES_DONE && verdict != ES_GONE)
+        s->details = DETAILS;
     if (verdict == ES_AGAIN && r->status == 500 && item->sent >= INTERNAL_ERRORS)
         verdict = ES_REFUSED;
     switch (verdict) {
@@ -271,6 +274,35 @@ static enum cdcd_rc same_indexes(struct cdcd_sink *s, const struct es_lane *lane
     return CDCD_OK;
 }
 
+enum brief { NOT_BRIEF, ALL_TAKEN, NOT_ALL };
+
+/* What became of each item costs the server some percent to write, and nearly always it is the same
+ * for all. So requests are brief, and {"errors":false} says it of all. Else the same is sent again
+ * to learn more; what was taken has the same version then, and is taken again. */
+static enum brief read_brief(const struct es_lane *lane, struct cdcd_slice body)
+{
+    struct cdcd_json_value root, errors, items;
+    if (!lane->brief || !cdcd_json_scan(body, &root) || cdcd_json_member(&root, "items", &items) ||
+        !cdcd_json_member(&root, "errors", &errors))
+        return NOT_BRIEF;
+    return errors.kind == CDCD_JSON_FALSE ? ALL_TAKEN : NOT_ALL;
+}
+
+static void take_all(struct answers *x)
+{
+    static const struct es_result taken = {.status = 200, .verdict = ES_DONE};
+    for (size_t i = 0; i < x->lane->nitems; i++)
+        take_item(x, i, &taken);
+}
+
+static void ask_for_details(struct cdcd_sink *s, struct es_lane *lane)
+{
+    s->details = DETAILS;
+    for (size_t i = 0; i < lane->nitems; i++)
+        lane->items[i]->again = true;
+    put_back(s, lane, false);
+}
+
 static enum cdcd_rc answer_items(struct cdcd_sink *s, struct es_lane *lane,
                                  const struct es_reply *r, struct cdcd_error *err)
 {
@@ -281,9 +313,17 @@ static enum cdcd_rc answer_items(struct cdcd_sink *s, struct es_lane *lane,
         es_put_off(s, lane, err); /* to write it twice does no harm */
         return CDCD_OK;
     }
-    if (!es_bulk_items(cdcd_buf_slice(&r->body), lane->nitems, take_item, &x)) {
+    struct cdcd_slice body = cdcd_buf_slice(&r->body);
+    enum brief brief = read_brief(lane, body);
+    if (brief == NOT_ALL) {
+        ask_for_details(s, lane);
+        return CDCD_OK;
+    }
+    if (brief == ALL_TAKEN) {
+        take_all(&x);
+    } else if (!es_bulk_items(body, lane->nitems, take_item, &x)) {
         char type[96], reason[256];
-        es_reason(cdcd_buf_slice(&r->body), type, sizeof type, reason, sizeof reason);
+        es_reason(body, type, sizeof type, reason, sizeof reason);
         complain(s, "what came back is no reply to a bulk", type, reason, false);
         put_back(s, lane, true);
         wait_lane(s, lane, 0);

@@ -63,6 +63,7 @@ struct es_lane {
     struct es_item **items; /* in the order of the body */
     size_t nitems, items_cap;
     struct cdcd_buf body;
+    bool brief; /* its reply tells only whether all was taken, see bulk_reply.c */
     /* Later: */
     int64_t not_before; /* monotonic ms */
     unsigned failures;  /* in a row */
@@ -99,6 +100,7 @@ struct cdcd_sink {
     unsigned turn;           /* which lane is asked first */
     size_t bulk_bytes;       /* largest body now */
     size_t too_large;        /* smallest body that was too large; 0: none was */
+    unsigned details;        /* so many requests ask for a reply about each item */
     unsigned smooth;         /* requests in a row that were taken at once */
     int64_t calm_since;      /* monotonic ms of the last 429 or 413 */
 
@@ -177,7 +179,8 @@ static inline size_t es_item_bytes(const struct es_item *item)
 size_t es_body_most(const struct cdcd_sink *s);
 /* Moves items from the queue into the lane's body; nitems may be 0 when all were left out. */
 enum cdcd_rc es_body_make(struct cdcd_sink *s, struct es_lane *lane, struct cdcd_error *err);
-/* "/_bulk?..." for the lane's items. Owned by the caller. */
+/* "/_bulk?..." for the lane's items; lane->brief: its reply tells of no item. Owned by the caller.
+ */
 char *es_body_path(const struct cdcd_sink *s, const struct es_lane *lane);
 /* The same for lines that name no index, or name it themselves. */
 char *es_bulk_path(const struct cdcd_sink *s, struct cdcd_slice index);

@@ -61,11 +61,14 @@ static const char *const sink_defaults[][2] = {
     {0},
 };
 static const char *const source_defaults[][2] = {
-    /* What waits in the client, and what one answer brings: memory. A record that is larger comes
-     * all the same. */
-    {"queued.max.messages.kbytes", "8192"},
+    /* What waits in the client, and what one answer brings: memory, and not much is needed, see
+     * consumer_wake.c. A record that is larger comes all the same. A client that has too much
+     * begins with the same partition each time it fetches again, so one answer has room for
+     * several: with 1 MB of each, eight of a broker are read evenly. */
+    {"queued.max.messages.kbytes", "2048"},
     {"queued.min.messages", "100000"},
-    {"fetch.max.bytes", "1048576"},
+    {"fetch.max.bytes", "8388608"},
+    {"fetch.message.max.bytes", "1048576"},
     {"receive.message.max.bytes", "1100000000"},
     {"check.crcs", "true"},
     {"debug", "cgrp"}, /* for follow_join */

@@ -16,6 +16,7 @@
 #define STALLED_MS        2000 /* nobody takes batches for so long: stop fetching, stay a member */
 #define COMPLAIN_MS       10000
 #define COMPLAIN_AGAIN_MS 30000
+#define BATCH_BYTES       ((size_t)512 << 10) /* nothing is encoded into it later */
 #define REVOKE_WAIT_MS    20
 #define DESTROY_S         3
 
@@ -379,7 +380,7 @@ static rd_kafka_message_t *next_message(struct cdcd_source *s, int wait_ms)
 
 static bool full(const struct cdcd_batch *b)
 {
-    return cdcd_batch_full(b) || b->nrecords >= CDCD_BATCH_EVENTS;
+    return b->arena.used >= BATCH_BYTES || b->nrecords >= CDCD_BATCH_EVENTS;
 }
 
 static bool finished(const struct cdcd_source *s)

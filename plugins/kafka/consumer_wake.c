@@ -1,8 +1,8 @@
 /*
  * librdkafka stops fetching when as much waits in it as queued.max.messages.kbytes says, and before
- * version 2.2 (fetch.queue.backoff.ms) it looks again only when the broker's thread wakes up anyhow:
- * once a second. So either the records of a second wait in memory, or a fast sink waits for the
- * clock. Any request wakes the thread of its broker (rd_kafka_broker_consumer_serve() in
+ * version 2.2 (fetch.queue.backoff.ms) it looks again only when the broker's thread wakes up
+ * anyhow: once a second. So either the records of a second wait in memory, or a fast sink waits for
+ * the clock. Any request wakes the thread of its broker (rd_kafka_broker_consumer_serve() in
  * rdkafka_broker.c). So whenever some of what waited is taken, the brokers that it came from are
  * asked for the end of a partition, and nobody waits for the answer.
  */

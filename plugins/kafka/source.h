@@ -119,7 +119,7 @@ struct kafka_wake {
     int32_t brokers[KAFKA_WAKE_BROKERS]; /* where it came from: ids, */
     size_t n;
     rd_kafka_topic_partition_list_t *list; /* owned: and a partition of each; NULL: none yet */
-    uint64_t times; /* that they were */
+    uint64_t times;                        /* that they were */
 };
 
 /* ---- the source ---- */
@@ -151,7 +151,7 @@ struct cdcd_source {
     bool closing, paused;
     rd_kafka_message_t *stash; /* came while nobody could take it */
     struct kafka_wake wake;
-    int64_t last_read;         /* monotonic ms of the last call of read */
+    int64_t last_read; /* monotonic ms of the last call of read */
     int64_t last_commit, next_complaint, last_answer;
 
     /* replay */

@@ -111,15 +111,19 @@ def index_cdcd(bench, sink, search, keep=False):
 
 
 def until_taken(search, name, rows, process, timeout=1800):
+    """The server is asked often only when it is nearly done: each answer costs it some milliseconds."""
     end = time.monotonic() + timeout
     while True:
         process.sample()
         stats = search.call_raw("GET", "/%s/_stats/indexing?filter_path=_all.primaries.indexing.index_total" % name)
-        if stats[0] == 200 and json.loads(stats[1])["_all"]["primaries"]["indexing"]["index_total"] >= rows:
+        taken = 0
+        if stats[0] == 200:
+            taken = json.loads(stats[1])["_all"]["primaries"]["indexing"]["index_total"]
+        if taken >= rows:
             return
         if time.monotonic() > end:
             raise Failed("not all documents in %d s: %s" % (timeout, stats))
-        time.sleep(0.05)
+        time.sleep(0.02 if taken > 0.97 * rows else 0.2)
 
 
 def check_documents(search, name, rows):
@@ -130,13 +134,14 @@ def check_documents(search, name, rows):
 
 
 def prepare(bench, sink, search):
-    """Fills an index once, which also warms the server, and writes its documents to a file."""
+    """Fills an index once, which also warms the server, and writes its documents to a file: in order
+    of their ids, which costs the server least."""
     name = index_cdcd(bench, sink, search, keep=True)["index"]
     mappings = search.request("GET", "/%s/_mapping" % name)[name + "-000001"]["mappings"]
     shape = {"mappings": mappings, "settings": {"number_of_replicas": 0}}
     file = os.path.join(bench.folder, "documents-" + sink)
     query = "/%s/_search?scroll=5m&filter_path=_scroll_id,hits.hits._id,hits.hits._source" % name
-    page = search.request("POST", query, {"size": 5000, "sort": ["_doc"]})
+    page = search.request("POST", query, {"size": 5000, "sort": ["id"]})
     with open(file, "w") as f:
         while page.get("hits"):
             for hit in page["hits"]["hits"]:

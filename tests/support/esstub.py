@@ -281,7 +281,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return
         if kind == "short":  # an item too few
             items.pop()
-        self.answer(200, {"errors": any("error" in list(i.values())[0] for i in items), "items": items})
+        reply = {"errors": any("error" in list(i.values())[0] for i in items), "items": items}
+        if "items" not in query.get("filter_path", "items") and kind != "short":
+            del reply["items"]
+        self.answer(200, reply)
 
     @staticmethod
     def parse(body):

@@ -361,7 +361,90 @@ static void index_is_gone(void **state)
     assert_int_equal(t->durable, 0);
 }
 
+/* ---- replies that tell of no item ---- */
+
+static void path_is(struct bench *t, const struct es_lane *lane, const char *expected)
+{
+    char *path = es_body_path(&t->s, lane);
+    assert_string_equal(path, expected);
+    free(path);
+}
+
+static void brief_and_all_taken(void **state)
+{
+    struct bench *t = *state;
+    add(t, "1", 7, "{a}");
+    add(t, "2", 7, NULL);
+    struct es_lane *lane = make(t);
+    lane->brief = true;
+    path_is(t, lane, "/i/_bulk?filter_path=errors,error");
+    assert_int_equal(answer(t, 200, "{\"errors\":false}"), CDCD_OK);
+    assert_int_equal(t->s.counters.documents, 1);
+    assert_int_equal(t->s.counters.deletes, 1);
+    assert_int_equal(t->s.details, 0);
+    assert_all_done(t);
+}
+
+static void brief_and_not_all_taken(void **state)
+{
+    struct bench *t = *state;
+    add(t, "1", 7, "{a}");
+    add(t, "2", 7, "{b}");
+    struct es_lane *lane = make(t);
+    lane->brief = true;
+    assert_int_equal(answer(t, 200, "{\"errors\":true}"), CDCD_OK);
+    assert_int_equal(t->done, 0);
+    assert_true(t->s.details > 0);
+    assert_int_equal(t->s.counters.retried, 0);
+    assert_string_equal(body(t), "1:{a} 2:{b}");
+    lane->brief = false;
+    path_is(t, lane, "/i/_bulk?filter_path=errors,error,items.*.status,items.*.error");
+    t->s.details = 0;
+    assert_int_equal(statuses(t, 200, 409, 0), CDCD_OK);
+    assert_true(t->s.details > 0); /* more of them may follow */
+    assert_all_done(t);
+}
+
+/* Of a proxy, or of a server that does not know the filter. */
+static void brief_and_told_anything(void **state)
+{
+    struct bench *t = *state;
+    static const char *const none[] = {"", "{}", "[1", "{\"errors\":false,\"items\":[]}", "true"};
+    add(t, "1", 7, "{a}");
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        make(t)->brief = true;
+        assert_int_equal(answer(t, 200, none[i]), CDCD_OK);
+        assert_int_equal(t->done, 0);
+        assert_int_equal(t->s.lanes[0].queue.n, 1);
+    }
+    make(t)->brief = true;
+    assert_int_equal(statuses(t, 201, 0), CDCD_OK);
+    assert_all_done(t);
+}
+
 /* ---- sizes ---- */
+
+/* One half of what there is may be under way, shared by the lanes. */
+static void half_at_a_time(void **state)
+{
+    struct bench *t = *state;
+    t->s.bulk_bytes = 2 << 20;
+    assert_int_equal(es_body_most(&t->s), 256 << 10);
+    t->s.lanes[0].queue.bytes = 1 << 20;
+    assert_int_equal(es_body_most(&t->s), 512 << 10);
+    t->s.lanes[0].busy = true;
+    t->s.lanes[0].body.len = 512 << 10;
+    assert_int_equal(es_body_most(&t->s), 768 << 10);
+    t->s.active = 2;
+    assert_int_equal(es_body_most(&t->s), 384 << 10);
+    t->s.active = 1;
+    t->s.lanes[0].queue.bytes = 8 << 20;
+    assert_int_equal(es_body_most(&t->s), 2 << 20);
+    t->s.bulk_bytes = 1000;
+    assert_int_equal(es_body_most(&t->s), 1000);
+    t->s.lanes[0].busy = false;
+    t->s.lanes[0].body.len = t->s.lanes[0].queue.bytes = 0;
+}
 
 static void too_large_is_halved(void **state)
 {
@@ -548,6 +631,10 @@ int main(void)
         TEST(blocked_waits),
         TEST(login_is_no_use),
         TEST(index_is_gone),
+        TEST(brief_and_all_taken),
+        TEST(brief_and_not_all_taken),
+        TEST(brief_and_told_anything),
+        TEST(half_at_a_time),
         TEST(too_large_is_halved),
         TEST(too_many),
         TEST(refused_stops),
