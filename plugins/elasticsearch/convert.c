@@ -442,10 +442,12 @@ static enum cdcd_rc empty(struct job *j, const struct es_envelope *e)
 static void learn_kind(struct job *j, const struct es_envelope *e)
 {
     struct cdcd_json_value connector = nothing;
+    bool may_be_row = e->after.kind != CDCD_JSON_STRING && e->update.kind != CDCD_JSON_OBJECT;
+    if (j->topic->kind == TABLE_ROWS && may_be_row)
+        return; /* the source block is long, and the connector of a topic stays the same */
     if (e->source.kind == CDCD_JSON_OBJECT)
         cdcd_json_member(&e->source, "connector", &connector);
-    bool document = es_string_is(&connector, "mongodb") || e->after.kind == CDCD_JSON_STRING ||
-                    e->update.kind == CDCD_JSON_OBJECT;
+    bool document = es_string_is(&connector, "mongodb") || !may_be_row;
     j->topic->kind = document ? TABLE_DOCUMENTS : TABLE_ROWS;
 }
 

@@ -64,20 +64,21 @@ bool es_unwrap(struct cdcd_json_value *v, struct cdcd_slice *schema)
 
 void es_envelope_read(const struct cdcd_json_value *v, struct es_envelope *e)
 {
+#define MEMBER(name, field)                                                   \
+    {                                                                         \
+        "\"" name "\"", sizeof(name) + 1, offsetof(struct es_envelope, field) \
+    }
     static const struct {
-        const char *name;
-        size_t offset;
+        const char *raw;
+        size_t len, offset;
     } members[] = {
-        {"after", offsetof(struct es_envelope, after)},
-        {"op", offsetof(struct es_envelope, op)},
-        {"source", offsetof(struct es_envelope, source)},
-        {"updateDescription", offsetof(struct es_envelope, update)},
-        {"message", offsetof(struct es_envelope, message)},
-        {"status", offsetof(struct es_envelope, status)},
-        {"ddl", offsetof(struct es_envelope, ddl)},
-        {"tableChanges", offsetof(struct es_envelope, changes)},
-        {"ts_ms", offsetof(struct es_envelope, ts_ms)},
+        MEMBER("after", after),     MEMBER("op", op),
+        MEMBER("source", source),   MEMBER("updateDescription", update),
+        MEMBER("message", message), MEMBER("status", status),
+        MEMBER("ddl", ddl),         MEMBER("tableChanges", changes),
+        MEMBER("ts_ms", ts_ms),
     };
+#undef MEMBER
     struct cdcd_json_iter it;
     struct cdcd_json_value name, member;
     *e = (struct es_envelope){nothing, nothing, nothing, nothing, nothing,
@@ -85,7 +86,8 @@ void es_envelope_read(const struct cdcd_json_value *v, struct es_envelope *e)
     cdcd_json_iter_init(&it, v);
     while (cdcd_json_iter_next(&it, &name, &member)) {
         for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-            if (es_string_is(&name, members[i].name)) {
+            if (name.raw.len == members[i].len &&
+                memcmp(name.raw.ptr, members[i].raw, members[i].len) == 0) {
                 memcpy((char *)e + members[i].offset, &member, sizeof member);
                 break;
             }
