@@ -141,21 +141,28 @@ static const char *scan_array(const char *p, const char *end, int depth)
     return NULL;
 }
 
-static const char *scan_object(const char *p, const char *end, int depth)
+/* members may be NULL. */
+static inline const char *scan_object(const char *p, const char *end, int depth,
+                                      struct cdcd_json_members *members)
 {
-    struct cdcd_json_value v;
-    bool escaped;
+    struct cdcd_json_value name = {.kind = CDCD_JSON_STRING}, v;
     p = skip_blanks(p + 1, end);
     if (p < end && *p == '}')
         return p + 1;
     while (p < end && *p == '"') {
-        if (!(p = scan_string(p, end, &escaped)))
+        const char *start = p;
+        if (!(p = scan_string(p, end, &name.escaped)))
             return NULL;
+        name.raw = (struct cdcd_slice){start, (size_t)(p - start)};
         p = skip_blanks(p, end);
         if (p == end || *p != ':')
             return NULL;
         if (!(p = scan_value(skip_blanks(p + 1, end), end, depth, &v)))
             return NULL;
+        if (members && members->n++ < CDCD_JSON_MEMBERS) {
+            members->names[members->n - 1] = name;
+            members->values[members->n - 1] = v;
+        }
         p = skip_blanks(p, end);
         if (p == end)
             return NULL;
@@ -184,7 +191,7 @@ static const char *scan_value(const char *p, const char *end, int depth,
     switch (*p) {
     case '{':
         out->kind = CDCD_JSON_OBJECT;
-        p = scan_object(p, end, depth + 1);
+        p = scan_object(p, end, depth + 1, NULL);
         break;
     case '[':
         out->kind = CDCD_JSON_ARRAY;
@@ -221,6 +228,22 @@ bool cdcd_json_scan(struct cdcd_slice text, struct cdcd_json_value *out)
     const char *end = text.ptr + text.len;
     const char *p = scan_value(skip_blanks(text.ptr, end), end, 0, out);
     return p && skip_blanks(p, end) == end;
+}
+
+bool cdcd_json_scan_members(struct cdcd_slice text, struct cdcd_json_value *out,
+                            struct cdcd_json_members *members)
+{
+    members->n = 0;
+    if (!text.ptr)
+        return false;
+    const char *end = text.ptr + text.len, *start = skip_blanks(text.ptr, end);
+    if (start == end || *start != '{')
+        return cdcd_json_scan(text, out);
+    const char *p = scan_object(start, end, 1, members);
+    if (!p || skip_blanks(p, end) != end)
+        return false;
+    *out = (struct cdcd_json_value){CDCD_JSON_OBJECT, {start, (size_t)(p - start)}, false};
+    return true;
 }
 
 /* ---- walking what is known to be well-formed ---- */

@@ -41,6 +41,7 @@ struct job {
     struct cdcd_error *err;
     struct topic *topic;
     struct cdcd_json_value key, value; /* without their schemas; kind NULL: none */
+    struct cdcd_json_members *members; /* of the value; NULL when it had a schema */
     const struct es_shape *shape;
 };
 
@@ -178,7 +179,8 @@ static enum cdcd_rc read_record(struct job *j)
 {
     const struct cdcd_record *r = j->r;
     j->key = j->value = nothing;
-    if (r->value.ptr && !cdcd_json_scan(r->value, &j->value))
+    j->members->n = 0;
+    if (r->value.ptr && !cdcd_json_scan_members(r->value, &j->value, j->members))
         return fail(j, "the value is no JSON");
     if (!r->key.ptr || cdcd_json_scan(r->key, &j->key))
         return CDCD_OK;
@@ -194,7 +196,8 @@ static enum cdcd_rc find_shape(struct job *j)
 {
     struct cdcd_slice key_schema, value_schema;
     es_unwrap(&j->key, &key_schema);
-    es_unwrap(&j->value, &value_schema);
+    if (es_unwrap(&j->value, &value_schema))
+        j->members = NULL;
     if (key_schema.ptr || value_schema.ptr) {
         struct cdcd_error own;
         if (es_shapes_of_record(j->c->shapes, key_schema, value_schema, &j->shape, &own) != CDCD_OK)
@@ -496,7 +499,7 @@ static enum cdcd_rc convert_envelope(struct job *j)
     struct es_envelope e;
     if (j->value.kind != CDCD_JSON_OBJECT)
         return fail(j, "the value is no envelope of a change: it is no JSON object");
-    es_envelope_read(&j->value, &e);
+    es_envelope_read(&j->value, j->members, &e);
     if (e.op.kind != CDCD_JSON_STRING || e.op.raw.len != 3) {
         if (tells_no_row(j, &e))
             return CDCD_OK;
@@ -530,7 +533,8 @@ static enum cdcd_rc convert_row(struct job *j)
 enum cdcd_rc es_convert(struct es_converter *c, const struct cdcd_record *r, struct cdcd_arena *a,
                         struct es_action *out, struct cdcd_error *err)
 {
-    struct job j = {.c = c, .r = r, .a = a, .out = out, .err = err};
+    struct cdcd_json_members members; /* not in the job, which is cleared */
+    struct job j = {.c = c, .r = r, .a = a, .out = out, .err = err, .members = &members};
     struct cdcd_slice name = r->topic ? r->topic->name : r->topic_name;
     *out = (struct es_action){.kind = ES_NOTHING};
     cdcd_arena_reset(&c->x.tmp, 1u << 20);

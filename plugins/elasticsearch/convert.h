@@ -82,7 +82,9 @@ bool es_document_id(struct es_values *x, struct cdcd_slice text, struct cdcd_sli
 struct es_envelope {
     struct cdcd_json_value after, op, source, update, message, status, ddl, changes, ts_ms;
 };
-void es_envelope_read(const struct cdcd_json_value *v, struct es_envelope *e);
+/* members: those of v as cdcd_json_scan_members found them, or NULL. */
+void es_envelope_read(const struct cdcd_json_value *v, const struct cdcd_json_members *members,
+                      struct es_envelope *e);
 /* {"schema":...,"payload":...} and nothing else: *v becomes the payload. False: it is not that. */
 bool es_unwrap(struct cdcd_json_value *v, struct cdcd_slice *schema);
 /* COMMIT(16)-KIND(1)-ORDINAL(16). The last two bits of the ordinal tell the records of one event

@@ -62,7 +62,8 @@ bool es_unwrap(struct cdcd_json_value *v, struct cdcd_slice *schema)
     return true;
 }
 
-void es_envelope_read(const struct cdcd_json_value *v, struct es_envelope *e)
+static void take_member(struct es_envelope *e, const struct cdcd_json_value *name,
+                        const struct cdcd_json_value *value)
 {
 #define MEMBER(name, field)                                                   \
     {                                                                         \
@@ -79,18 +80,28 @@ void es_envelope_read(const struct cdcd_json_value *v, struct es_envelope *e)
         MEMBER("ts_ms", ts_ms),
     };
 #undef MEMBER
-    struct cdcd_json_iter it;
-    struct cdcd_json_value name, member;
-    *e = (struct es_envelope){nothing, nothing, nothing, nothing, nothing,
-                              nothing, nothing, nothing, nothing};
-    cdcd_json_iter_init(&it, v);
-    while (cdcd_json_iter_next(&it, &name, &member)) {
-        for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-            if (name.raw.len == members[i].len &&
-                memcmp(name.raw.ptr, members[i].raw, members[i].len) == 0) {
-                memcpy((char *)e + members[i].offset, &member, sizeof member);
-                break;
-            }
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+        if (name->raw.len == members[i].len &&
+            memcmp(name->raw.ptr, members[i].raw, members[i].len) == 0) {
+            memcpy((char *)e + members[i].offset, value, sizeof *value);
+            return;
         }
     }
+}
+
+void es_envelope_read(const struct cdcd_json_value *v, const struct cdcd_json_members *members,
+                      struct es_envelope *e)
+{
+    struct cdcd_json_iter it;
+    struct cdcd_json_value name, value;
+    *e = (struct es_envelope){nothing, nothing, nothing, nothing, nothing,
+                              nothing, nothing, nothing, nothing};
+    if (members && members->n <= CDCD_JSON_MEMBERS) {
+        for (unsigned i = 0; i < members->n; i++)
+            take_member(e, &members->names[i], &members->values[i]);
+        return;
+    }
+    cdcd_json_iter_init(&it, v);
+    while (cdcd_json_iter_next(&it, &name, &value))
+        take_member(e, &name, &value);
 }

@@ -168,13 +168,84 @@ static void whole_numbers(void **state)
     }
 }
 
+/* What a walk finds, scan_members finds: on the first level, with the last of them too. */
+static void members_on_the_way(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "{}",
+        " {\"a\" : 1, \"b\":{\"c\":[1,{\"a\":2}]} , \"\\u0061\":\"x\\ny\"}\n",
+        "{\"0\":0,\"1\":1,\"2\":2,\"3\":3,\"4\":4,\"5\":5,\"6\":6,\"7\":7,\"8\":8,\"9\":9,\"a\":[],"
+        "\"b\":null,\"c\":true,\"d\":false,\"e\":\"\",\"f\":{}}",
+        "[{\"a\":1}]",
+        "null",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct cdcd_json_members m;
+        struct cdcd_json_value v, same, name, value;
+        struct cdcd_json_iter it;
+        unsigned n = 0;
+        assert_true(cdcd_json_scan_members(cdcd_slice_str(texts[i]), &v, &m));
+        assert_true(cdcd_json_scan(cdcd_slice_str(texts[i]), &same));
+        assert_int_equal(v.kind, same.kind);
+        assert_true(cdcd_slice_eq(v.raw, same.raw));
+        cdcd_json_iter_init(&it, &v);
+        while (v.kind == CDCD_JSON_OBJECT && cdcd_json_iter_next(&it, &name, &value)) {
+            assert_true(n < m.n);
+            assert_true(cdcd_slice_eq(m.names[n].raw, name.raw));
+            assert_int_equal(m.names[n].escaped, name.escaped);
+            assert_int_equal(m.names[n].kind, CDCD_JSON_STRING);
+            assert_true(cdcd_slice_eq(m.values[n].raw, value.raw));
+            assert_int_equal(m.values[n].kind, value.kind);
+            assert_int_equal(m.values[n].escaped, value.escaped);
+            n++;
+        }
+        assert_int_equal(n, m.n);
+    }
+}
+
+static void more_members_than_room(void **state)
+{
+    (void)state;
+    struct cdcd_buf b;
+    struct cdcd_json_members m;
+    struct cdcd_json_value v;
+    cdcd_buf_init(&b, 0);
+    for (int i = 0; i < CDCD_JSON_MEMBERS + 5; i++)
+        cdcd_buf_addf(&b, "%s\"n%d\":%d", i ? "," : "{", i, i);
+    cdcd_buf_adds(&b, "}");
+    assert_true(cdcd_json_scan_members(cdcd_buf_slice(&b), &v, &m));
+    assert_int_equal(m.n, CDCD_JSON_MEMBERS + 5);
+    assert_raw(&m.values[CDCD_JSON_MEMBERS - 1], "15");
+    cdcd_buf_free(&b);
+}
+
+static void members_of_what_is_none(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "",           "{",   "{\"a\"}",           "{\"a\":}",         "{\"a\":1,}", "{\"a\":1}x",
+        "{\"a\":01}", "{,}", "{\"a\":1 \"b\":2}", "{\"a\":\"\x01\"}", "{a:1}",      "{\"a\":1"};
+    struct cdcd_json_members m;
+    struct cdcd_json_value v;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(cdcd_json_scan_members(cdcd_slice_str(bad[i]), &v, &m));
+    assert_false(cdcd_json_scan_members((struct cdcd_slice){NULL, 0}, &v, &m));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_json),        cmocka_unit_test(refuses_what_is_none),
-        cmocka_unit_test(depth_has_a_limit), cmocka_unit_test(walks_objects_and_arrays),
-        cmocka_unit_test(finds_members),     cmocka_unit_test(texts_of_strings),
+        cmocka_unit_test(takes_json),
+        cmocka_unit_test(refuses_what_is_none),
+        cmocka_unit_test(depth_has_a_limit),
+        cmocka_unit_test(walks_objects_and_arrays),
+        cmocka_unit_test(finds_members),
+        cmocka_unit_test(texts_of_strings),
         cmocka_unit_test(whole_numbers),
+        cmocka_unit_test(members_on_the_way),
+        cmocka_unit_test(more_members_than_room),
+        cmocka_unit_test(members_of_what_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

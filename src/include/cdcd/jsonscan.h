@@ -27,6 +27,15 @@ struct cdcd_json_value {
 /* The text is one value with nothing but blanks around it. False: it is not JSON. */
 bool cdcd_json_scan(struct cdcd_slice text, struct cdcd_json_value *out);
 
+/* The same, and the members of an object on the way, in one go. */
+#define CDCD_JSON_MEMBERS 16
+struct cdcd_json_members {
+    struct cdcd_json_value names[CDCD_JSON_MEMBERS], values[CDCD_JSON_MEMBERS];
+    unsigned n; /* may be more than there is room for: then walk it; 0 when it is no object */
+};
+bool cdcd_json_scan_members(struct cdcd_slice text, struct cdcd_json_value *out,
+                            struct cdcd_json_members *members);
+
 /* Walks an object or an array that cdcd_json_scan or the walk around it has found (so it is known
  * to be well-formed). */
 struct cdcd_json_iter {
