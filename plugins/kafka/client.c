@@ -89,6 +89,11 @@ void kafka_link_init(struct kafka_link *link, bool source, const char *bootstrap
 static const char fetch_backoff[] = "fetch.queue.backoff.ms";
 #define FETCH_BACKOFF_MS "10"
 
+static bool starts(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
 /* 'Group "g" changed join state wait-join -> wait-sync (state up)': there is no other way to know.
  * Until 2.10 a commit between the two ends of a join makes librdkafka lose all partitions, and
  * until 2.3 closing a consumer there ends the process. */
@@ -98,8 +103,21 @@ static void follow_join(struct kafka_link *link, const char *text)
     const char *state = strstr(text, " -> ");
     bool is = false;
     for (size_t i = 0; state && i < sizeof joining / sizeof *joining; i++)
-        is = is || strncmp(state + 4, joining[i], strlen(joining[i])) == 0;
+        is = is || starts(state + 4, joining[i]);
     atomic_store(&link->joining, is);
+    /* A first join that the group answered, and that came to no assignment (a member left
+     * meanwhile): the next one follows after a while as init, and until it is done closing ends
+     * the process too. */
+    if (state && (starts(state + 4, "wait-assign-call ") || starts(state + 4, "steady ")))
+        atomic_store(&link->was_assigned, true);
+    if (is && !starts(state + 4, "wait-join ") && !atomic_load(&link->was_assigned))
+        atomic_store(&link->half_joined, true);
+}
+
+bool kafka_may_close(struct kafka_link *link)
+{
+    return !atomic_load(&link->joining) &&
+           (atomic_load(&link->was_assigned) || !atomic_load(&link->half_joined));
 }
 
 static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)

@@ -56,6 +56,9 @@ enum cdcd_rc kafka_consumer_begin(struct cdcd_source *s, struct cdcd_error *err)
         rd_kafka_conf_destroy(conf);
         return CDCD_ERROR;
     }
+    atomic_store(&s->link.joining, false);
+    atomic_store(&s->link.half_joined, false);
+    atomic_store(&s->link.was_assigned, false);
     s->rk = kafka_client(&s->link, RD_KAFKA_CONSUMER, conf, err);
     if (!s->rk)
         return CDCD_ERROR;

@@ -281,13 +281,13 @@ bool kafka_group_leave(struct cdcd_source *s)
     }
     /* Not in the middle of a join, see follow_join. What comes now is read again. */
     int64_t give_up = cdcd_now_ms() + JOIN_MS;
-    while (atomic_load(&s->link.joining) && cdcd_now_ms() < give_up) {
+    while (!kafka_may_close(&s->link) && cdcd_now_ms() < give_up) {
         rd_kafka_message_t *m = rd_kafka_consumer_poll(s->rk, 20);
         if (m)
             rd_kafka_message_destroy(m);
     }
     kafka_group_commit(s, true);
-    return !atomic_load(&s->link.joining);
+    return kafka_may_close(&s->link);
 }
 
 static bool all_held(struct cdcd_source *s, const rd_kafka_topic_partition_list_t *list)

@@ -49,11 +49,13 @@ struct kafka_link {
     char broker_error[256]; /* what librdkafka last said about its connections */
     rd_kafka_resp_err_t broker_code;
     bool all_down;
-    bool denied;         /* broker_error is about credentials or TLS */
-    bool loaded_once;    /* it has worked before */
-    atomic_bool joining; /* a consumer that waits for its group: set by a thread of librdkafka */
-    bool has_controller; /* as the last list of topics said, and */
-    int brokers;         /* this */
+    bool denied;      /* broker_error is about credentials or TLS */
+    bool loaded_once; /* it has worked before */
+    /* Of a consumer and its group, set by a thread of librdkafka: */
+    atomic_bool joining;                   /* it waits for the group */
+    atomic_bool half_joined, was_assigned; /* see follow_join */
+    bool has_controller;                   /* as the last list of topics said, and */
+    int brokers;                           /* this */
 };
 
 /* A topic as the sink knows it; topic->sink points here. Owned by the sink. */
@@ -198,6 +200,8 @@ rd_kafka_t *kafka_client(const struct kafka_link *link, rd_kafka_type_t type, rd
 enum cdcd_error_class kafka_class(rd_kafka_resp_err_t code);
 /* What to do about a broker's or librdkafka's error; "" when there is nothing to say. */
 const char *kafka_mend(rd_kafka_resp_err_t code);
+/* Whether closing a consumer now does not end the process (until librdkafka 2.3). */
+bool kafka_may_close(struct kafka_link *link);
 /* Error with the class and mend of the code: "TEXT: REASON; MEND". */
 enum cdcd_rc kafka_fail(struct kafka_link *link, struct cdcd_error *err, rd_kafka_resp_err_t code,
                         const char *reason, const char *fmt, ...) CDCD_PRINTF(5, 6);

@@ -81,17 +81,35 @@ static bool is_unknown(rd_kafka_resp_err_t code)
            code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC || code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION;
 }
 
+/* Only the broker's list of topics says that there is none: librdkafka 2.0 calls a topic unknown
+ * also while its partition has no leader, or one that the client has not heard of yet
+ * (rd_kafka_topic_partition_list_query_leaders in rdkafka_partition.c). */
+static enum cdcd_rc is_there(struct reading *r, bool *there, struct cdcd_error *err)
+{
+    const struct rd_kafka_metadata *md;
+    *there = r->what->there;
+    if (*there)
+        return CDCD_OK;
+    if (kafka_list(r->link, r->rk, &md, err) != CDCD_OK)
+        return cdcd_error_context(err, "looking for topic %s", r->what->topic);
+    *there = kafka_find_topic(md, r->what->topic) != NULL;
+    rd_kafka_metadata_destroy(md);
+    return CDCD_OK;
+}
+
 static enum cdcd_rc read_end(struct reading *r, struct cdcd_error *err)
 {
-    bool ready = r->what->there;
+    bool there;
     rd_kafka_resp_err_t code;
+    if (is_there(r, &there, err) != CDCD_OK)
+        return CDCD_ERROR;
+    if (!there)
+        return CDCD_OK;
     do {
         code = rd_kafka_query_watermark_offsets(r->rk, r->what->topic, 0, &r->low, &r->high, 2000);
-        rd_kafka_poll(r->rk, code && is_unknown(code) && ready ? 100 : 0);
+        rd_kafka_poll(r->rk, code && is_unknown(code) ? 100 : 0);
     } while (code && kafka_class(code) == CDCD_ERR_RETRY && !r->link->denied &&
-             (ready || !is_unknown(code)) && cdcd_now_ms() < r->give_up);
-    if (is_unknown(code) && !ready)
-        return CDCD_OK;
+             cdcd_now_ms() < r->give_up);
     if (is_unknown(code) && r->what->gone)
         return cdcd_error_set(err, CDCD_ERR_LOSS,
                               "topic %s does not exist, but the position in %s needs it: %s; "
