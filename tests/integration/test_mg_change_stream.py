@@ -478,8 +478,8 @@ class Large(Case):
         proxy = self.proxy()
         p = self.pipe(db.name, capture="change_stream", source={
             "url": proxy.url(), "cursor.oversize.handling.mode": mode}).start()
-        p.sync()
         proxy.meddle = meddle
+        p.sync()  # what the request that was under way brings is not meddled with
         p.db_handle = db
         return db, p
 
