@@ -172,12 +172,12 @@ static void whole_numbers(void **state)
 static void members_on_the_way(void **state)
 {
     (void)state;
-    static const char *const texts[] = {
-        "{}",
-        " {\"a\" : 1, \"b\":{\"c\":[1,{\"a\":2}]} , \"\\u0061\":\"x\\ny\"}\n",
+    static const char sixteen[] =
         "{\"0\":0,\"1\":1,\"2\":2,\"3\":3,\"4\":4,\"5\":5,\"6\":6,\"7\":7,\"8\":8,\"9\":9,\"a\":[],"
-        "\"b\":null,\"c\":true,\"d\":false,\"e\":\"\",\"f\":{}}",
-        "[{\"a\":1}]",
+        "\"b\":null,\"c\":true,\"d\":false,\"e\":\"\",\"f\":{}}";
+    static const char *const texts[] = {
+        "{}",    " {\"a\" : 1, \"b\":{\"c\":[1,{\"a\":2}]} , \"\\u0061\":\"x\\ny\"}\n",
+        sixteen, "[{\"a\":1}]",
         "null",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
