@@ -123,7 +123,7 @@ def until_taken(search, name, rows, process, timeout=1800):
             return
         if time.monotonic() > end:
             raise Failed("not all documents in %d s: %s" % (timeout, stats))
-        time.sleep(0.02 if taken > 0.97 * rows else 0.2)
+        time.sleep(0.02 if taken > 0.97 * rows else 0.2 if taken > 0.8 * rows else 1)
 
 
 def check_documents(search, name, rows):
