@@ -256,8 +256,8 @@ static enum cdcd_rc start(struct cdcd_sink *s, unsigned i, struct cdcd_error *er
     lane->oldest = cdcd_now_ms();
     if (lane->nitems == 0)
         return CDCD_OK;
-    lane->brief = s->details == 0;
-    s->details -= s->details > 0;
+    lane->brief = lane->details == 0;
+    lane->details -= lane->details > 0;
     struct es_request q = {
         .method = "POST",
         .path = es_body_path(s, lane),

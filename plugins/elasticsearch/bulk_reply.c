@@ -15,7 +15,7 @@
 #define CALM_MS           200 /* several lanes that are told "too much" at once count once */
 #define INTERNAL_ERRORS   8   /* HTTP 500 for one document so often: it is the document */
 #define REASON_OF_REQUEST 400
-#define DETAILS           16 /* so many requests are not brief after one that was not taken whole */
+#define DETAILS           16 /* so many of a lane are not brief after one that was not taken whole */
 
 /* ---- how much at a time ---- */
 
@@ -205,7 +205,7 @@ static void take_item(void *ctx, size_t i, const struct es_result *r)
     char what[160];
     item->again = false;
     if (verdict != ES_DONE && verdict != ES_GONE)
-        s->details = DETAILS;
+        x->lane->details = DETAILS;
     if (verdict == ES_AGAIN && r->status == 500 && item->sent >= INTERNAL_ERRORS)
         verdict = ES_REFUSED;
     switch (verdict) {
@@ -297,7 +297,7 @@ static void take_all(struct answers *x)
 
 static void ask_for_details(struct cdcd_sink *s, struct es_lane *lane)
 {
-    s->details = DETAILS;
+    lane->details = DETAILS;
     for (size_t i = 0; i < lane->nitems; i++)
         lane->items[i]->again = true;
     put_back(s, lane, false);

@@ -67,6 +67,7 @@ struct es_lane {
     /* Later: */
     int64_t not_before; /* monotonic ms */
     unsigned failures;  /* in a row */
+    unsigned details;   /* so many requests ask for a reply about each item */
     size_t most_items;  /* of the next body; 0: any number */
 };
 
@@ -100,7 +101,6 @@ struct cdcd_sink {
     unsigned turn;           /* which lane is asked first */
     size_t bulk_bytes;       /* largest body now */
     size_t too_large;        /* smallest body that was too large; 0: none was */
-    unsigned details;        /* so many requests ask for a reply about each item */
     unsigned smooth;         /* requests in a row that were taken at once */
     int64_t calm_since;      /* monotonic ms of the last 429 or 413 */
 

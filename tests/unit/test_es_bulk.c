@@ -381,7 +381,7 @@ static void brief_and_all_taken(void **state)
     assert_int_equal(answer(t, 200, "{\"errors\":false}"), CDCD_OK);
     assert_int_equal(t->s.counters.documents, 1);
     assert_int_equal(t->s.counters.deletes, 1);
-    assert_int_equal(t->s.details, 0);
+    assert_int_equal(t->s.lanes[0].details, 0);
     assert_all_done(t);
 }
 
@@ -394,14 +394,14 @@ static void brief_and_not_all_taken(void **state)
     lane->brief = true;
     assert_int_equal(answer(t, 200, "{\"errors\":true}"), CDCD_OK);
     assert_int_equal(t->done, 0);
-    assert_true(t->s.details > 0);
+    assert_true(t->s.lanes[0].details > 0);
     assert_int_equal(t->s.counters.retried, 0);
     assert_string_equal(body(t), "1:{a} 2:{b}");
     lane->brief = false;
     path_is(t, lane, "/i/_bulk?filter_path=errors,error,items.*.status,items.*.error");
-    t->s.details = 0;
+    t->s.lanes[0].details = 0;
     assert_int_equal(statuses(t, 200, 409, 0), CDCD_OK);
-    assert_true(t->s.details > 0); /* more of them may follow */
+    assert_true(t->s.lanes[0].details > 0); /* more of them may follow */
     assert_all_done(t);
 }
 
